@@ -453,11 +453,12 @@ class RequestViewSet(ClusterScoped):
         """Decide on exactly the subject digest that was reviewed; 409 if it is no longer current.
 
         `RequestChanges` does not end the request: nobody's approval counts until its author reviews again or somebody
-        dismisses it.
+        dismisses it. `BreakGlass` lets the request go in an emergency, by the verb break-glass; `Accept` or `Object` is
+        the review that is owed after that.
         """
         wish = valid(shapes.ReviewInput(data=request.data))
         wish["waives"] = [services.Waiver(**waiver) for waiver in wish["waives"]]
-        given = services.review(
+        given = services.give_review(
             by=caller_of(request), request_id=self.get_object().pk, channel=Review.Channel.REST, **wish
         )
         return Response(shapes.ReviewSerializer(given).data, status=status.HTTP_201_CREATED)

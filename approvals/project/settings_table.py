@@ -198,6 +198,15 @@ SETTINGS = (
     Setting("STATIC_DIR", "staticfiles", "folder that `collectstatic` fills; pages are styled without it, too"),
     Setting("APPROVALS_NEEDED", "1", "number of people who must approve a request", number(1)),
     Setting("SELF_APPROVAL", "false", "whether requesters may approve their own requests", switch),
+    Setting("REVIEW_OWED_HOURS", "24", "within how many hours a break-glass must be reviewed", number(1, 8760)),
+    Setting(
+        "BREAK_GLASS_GROUPS",
+        "",
+        "groups of which one is needed to break glass, beside the verb: cluster-admin has every verb by its wildcard; "
+        "empty: the verb is enough",
+        words,
+    ),
+    Setting("BREAK_GLASS_ALONE", "false", "whether requesters may break glass for their own requests", switch),
     Setting(
         "DOUBT_WRITERS",
         "true",

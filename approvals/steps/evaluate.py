@@ -14,7 +14,7 @@ from approvals.clock import database_now
 from approvals.gate import GateAnswer, GateFacts, Next, Reason, reader
 from approvals.gate.deletions import WORDS
 from approvals.gate.facts import PolicyFacts, Unreviewed, value_of
-from approvals.gate.people import change_requests, count, is_grant, may_use_account
+from approvals.gate.people import break_glass_of, change_requests, count, is_grant, may_use_account
 from approvals.ledger import claims, moves, rounds
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
@@ -66,6 +66,8 @@ def _give_verdict(row: Request, facts: GateFacts, answer: GateAnswer) -> None:
     verdict = "Approved" if answer.may else "Denied"
     found, free = count(facts), value_of(facts.unreviewed) or Unreviewed(False)
     is_unreviewed = answer.may and free.is_enough and found.approvals < found.needed
+    broken = break_glass_of(facts) if answer.may else None
+    why = f"{broken.name} broke glass; {found.words}" if broken else WORDS if is_unreviewed else found.words
     Verdict.objects.create(
         request=row, round=row.round, verdict=verdict, subject_digest=row.subject_digest, given_at=database_now()
     )
@@ -73,7 +75,7 @@ def _give_verdict(row: Request, facts: GateFacts, answer: GateAnswer) -> None:
         row,
         Event.APPROVE if answer.may else Event.DENY,
         actor=MACHINE,
-        facts={"verdict": verdict, "why": WORDS if is_unreviewed else found.words, "subjectDigest": row.subject_digest},
+        facts={"verdict": verdict, "why": why, "subjectDigest": row.subject_digest},
         problem="",
         problem_code="",
         look_again_at=None,

@@ -91,7 +91,14 @@ SENTENCES = {
     "chat.unlinked": "unlinked a chat account",
     "keys.rotated": "rotated the encryption keys",
 }
-DECIDED = {"Approve": "approved", "Deny": "denied", REQUEST_CHANGES: "requested changes"}
+DECIDED = {
+    "Approve": "approved",
+    "Deny": "denied",
+    REQUEST_CHANGES: "requested changes",
+    "BreakGlass": "broke glass",
+    "Accept": "accepted the break-glass afterwards",
+    "Object": "objected to the break-glass afterwards",
+}
 
 
 ROWS = 50

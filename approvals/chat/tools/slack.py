@@ -26,7 +26,8 @@ from approvals.chat.tool import (
     storable,
 )
 from approvals.ledger.change_words import ticket_url
-from approvals.models import Report, Request
+from approvals.models import ACCEPT, Report, Request
+from approvals.selectors import debts
 from approvals.selectors.status import status
 from provisioner.escaping import visible
 from provisioner.sentences import and_more, some
@@ -87,6 +88,8 @@ class Slack(ChatTool):
         title = f"*{escaped(request.deployment.name)}* on {escaped(request.deployment.cluster.name)}"
         if occasion in ("decided", "changes_requested"):
             return {"text": f"{title}: {_standing(request)} <{url}|open>"}
+        if occasion in ("break_glass", "reviewed"):
+            return {"text": f"{_break_glass(request, title, occasion)} <{url}|open>"}
         if occasion == "voided":
             return {"text": f"{title}: {_voided(request)} <{url}|open>"}
         report = request.reports.filter(round=request.round).first()
@@ -114,6 +117,22 @@ def _change(request: Request) -> str:
     ticket = f"<{url}|{ticket}>" if 0 < len(url) <= MAX_WORDS else ticket
     words = ": ".join(filter(None, (ticket, reason)))
     return f"for {words}\n" if words else ""
+
+
+def _break_glass(request: Request, title: str, occasion: str) -> str:
+    """Who broke glass and why, loud; or how it was reviewed afterwards."""
+    broken = debts.break_glass_of(request)
+    if broken is None:
+        return f"{title}: the break-glass was taken back"
+    who, incident = escaped(broken.username), escaped(broken.incident)[:MAX_WORDS]
+    answer = debts.answer_to(broken) if occasion == "reviewed" else None
+    if answer:
+        what = "accepts" if answer.decision == ACCEPT else "objects to"
+        said = f"{escaped(answer.username)} {what} the break-glass of {who} for incident {incident}"
+        return f"{title}: {said}{f': {escaped(answer.reason)[:MAX_TEXT]}' if answer.reason else ''}"
+    owed = f"somebody else must review it by {debts.due_at(broken):%Y-%m-%d %H:%M} UTC"
+    reason = escaped(broken.reason)[:MAX_TEXT]
+    return f":rotating_light: *BREAK-GLASS* {title} by {who}, incident {incident}: {reason}\n{owed}"
 
 
 def _standing(request: Request) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 from approvals.clock import database_now
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request
+from approvals.selectors import debts
 from approvals.steps.mirroring.conditions import camel
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
@@ -63,6 +64,8 @@ def event_of(deployment: BundleDeployment, request: Request, *, name: str, url: 
     suffix = hashlib.sha256(standing.encode()).hexdigest()[:SUFFIX]
     words = f"{request.state.replace('_', ' ')}{f' ({request.problem_code})' if request.problem_code else ''}"
     ticket = f" for ticket {visible(request.change_ticket)}" if request.change_ticket else ""
+    broken = debts.break_glass_of(request)
+    glass = f" by break-glass of {broken.username} for incident {broken.incident}" if broken else ""
     about = {"apiVersion": f"{OWN_GROUP}/v1alpha2"}
     return {
         "apiVersion": API_VERSION,
@@ -75,8 +78,8 @@ def event_of(deployment: BundleDeployment, request: Request, *, name: str, url: 
         "reason": camel(request.problem_code) if request.problem_code else camel(request.state, "_"),
         "regarding": {**about, "kind": "BundleDeployment", "name": deployment.name, "uid": deployment.uid},
         "related": {**about, "kind": "BundleDeploymentRequest", "name": name},
-        "note": f"Request {name}{ticket} is {words}: {url}".encode()[:MAX_NOTE].decode(errors="ignore"),
-        "type": "Warning" if request.state in BAD else "Normal",
+        "note": f"Request {name}{ticket} is {words}{visible(glass)}: {url}".encode()[:MAX_NOTE].decode(errors="ignore"),
+        "type": "Warning" if broken or request.state in BAD else "Normal",
     }
 
 

@@ -27,7 +27,7 @@ from approvals.ledger.change_words import ChangeWords
 from approvals.ledger.pivots import why_unreadable
 from approvals.lifecycle import AT_WORK, OPEN, State
 from approvals.models import BundleDeployment, Drift, InventoryItem, Outcome, Report, Request
-from approvals.selectors import followed_sources, keyset, lists
+from approvals.selectors import debts, followed_sources, keyset, lists
 from approvals.selectors import lists as drifts
 from approvals.selectors import lists as known_revisions
 from approvals.selectors.keyset import ListOrder
@@ -58,6 +58,7 @@ MAX_DRIFTS = 50
 # As Kubernetes lets a namespace be named.
 NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 HISTORY = 30
+MOST_OWED = 3
 QUICK_SECONDS = 2
 SLOW_SECONDS = 10
 # What the machine is at: it moves by itself.
@@ -394,6 +395,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "rotatable_names": made_values.rotatable_names(deployment),
         "left_out": lists.left_out(deployment=deployment, limit=OBJECTS),
         "paused": lists.pause_words(deployment=deployment),
+        "owed": debts.owed().filter(request__deployment=deployment)[:MOST_OWED],
         "format": deployment.bundle_spec.format,
         "linked_catalogs": linked_catalogs(
             http, deployment.cluster, deployment.spec, [upgrade.catalog for upgrade in offered]

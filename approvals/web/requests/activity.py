@@ -45,7 +45,14 @@ SENTENCES = {
     "optional.created": "created an optional object later",
     "optional.asked": "asked again for an optional object",
 }
-DECISIONS = {"Approve": "approved it", "Deny": "denied it", "RequestChanges": "requested changes"}
+DECISIONS = {
+    "Approve": "approved it",
+    "Deny": "denied it",
+    "RequestChanges": "requested changes",
+    "BreakGlass": "broke glass",
+    "Accept": "accepted the break-glass afterwards",
+    "Object": "objected to the break-glass afterwards",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,9 +33,19 @@ from provisioner.cli.kubectl.terminal import is_agreed, is_coloured, is_conversa
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import Forbidden
 from provisioner.escaping import visible
+from provisioner.values import Identity
 
 OK, NOT_COUNTED, UNKNOWN = 0, 1, 2
-WORDS = {"Approve": "approve", "Deny": "deny", "RequestChanges": "request changes of"}
+WORDS = {
+    "Approve": "approve",
+    "Deny": "deny",
+    "RequestChanges": "request changes of",
+    "BreakGlass": "BREAK GLASS for",
+    "Accept": "accept the break-glass of",
+    "Object": "object to the break-glass of",
+}
+# Given after a request went by a break-glass.
+AFTERWARDS = ("Accept", "Object")
 POLL_SECONDS = 0.5
 MAX_NAME = 240
 # What `rotate` takes: all values, those of a Secret, or that of one of its keys.
@@ -47,7 +57,8 @@ def decide(options: argparse.Namespace) -> int:
     api = cluster_of(options)
     subject = subject_of(api, options.name)
     state = str(subject.status.get("state") or "preparing")
-    if state != "in_review" or not subject.status.get("subjectDigest"):
+    is_open = state == "in_review" or options.decision in AFTERWARDS
+    if not is_open or not subject.status.get("subjectDigest"):
         words = state.replace("_", " ")
         raise Usage(
             f"request {subject.name} is {words}: only requests in review can be decided, see `kubectl pratique list`"
@@ -79,7 +90,6 @@ def decide(options: argparse.Namespace) -> int:
         print(visible(moved), file=sys.stderr)
         return NOT_COUNTED
     who = ask_identity(api)
-    reviewer: dict[str, Any] = {"username": who.username, "groups": list(who.groups)}
     review: dict[str, Any] = {
         "apiVersion": f"{OWN_GROUP}/{VERSION}",
         "kind": REVIEW,
@@ -92,7 +102,8 @@ def decide(options: argparse.Namespace) -> int:
             "round": subject.status["round"],
             "acknowledges": list(options.acknowledge or ()),
             "reason": reason,
-            "reviewer": reviewer | ({"uid": who.uid} if who.uid else {}),
+            **({"incident": options.incident} if options.incident else {}),
+            "reviewer": reviewer_of(who),
         },
     }
     counted = _wait_until_counted(api, _create_review(api, review), options.timeout)
@@ -104,6 +115,10 @@ def decide(options: argparse.Namespace) -> int:
     more = [*review["spec"]["acknowledges"], *left]
     again = {**review, "metadata": {"name": _review_name(subject)}, "spec": {**review["spec"], "acknowledges": more}}
     return _status_of(_wait_until_counted(api, _create_review(api, again), options.timeout))
+
+
+def reviewer_of(who: Identity) -> dict[str, Any]:
+    return {"username": who.username, "groups": list(who.groups), **({"uid": who.uid} if who.uid else {})}
 
 
 def _status_of(counted: Record | None) -> int:
@@ -145,7 +160,7 @@ def _why_moved(api: ClusterClient, shown: Subject) -> str:
 
 
 def _asked_reason(options: argparse.Namespace) -> str:
-    if options.decision == "Approve":
+    if options.decision in ("Approve", "Accept"):
         return ""
     if is_conversation():
         sys.stderr.write("Reason: ")
@@ -155,6 +170,8 @@ def _asked_reason(options: argparse.Namespace) -> str:
             return found
     if options.decision == "RequestChanges":
         raise Usage("--reason is missing: say what has to change before this can be approved")
+    if options.decision in ("BreakGlass", "Object"):
+        raise Usage("--reason is missing: others will see it")
     return ""
 
 
@@ -254,7 +271,11 @@ def _change_words(options: argparse.Namespace) -> dict[str, str | None]:
 def _write_wish(options: argparse.Namespace, body: dict[str, Any], annotations: dict[str, str | None]) -> None:
     """To exactly the deployment that is there now: its uid is the precondition."""
     api: ClusterClient = cluster_of(options)
-    live = deployment_of(api, options.name)
-    about = {"name": options.name, "uid": live["metadata"]["uid"], "annotations": annotations}
-    part = {"apiVersion": f"{OWN_GROUP}/{VERSION}", "kind": DEPLOYMENT, "metadata": about, **body}
-    api.merge(part, field_manager=MANAGER)
+    live = deployment_of(api, options.name)["metadata"]
+    about = {"name": options.name, "uid": live["uid"]}
+    part = {"apiVersion": f"{OWN_GROUP}/{VERSION}", "kind": DEPLOYMENT}
+    # A reason that stands there from an earlier change counts again only if it is written anew.
+    reason = annotations.get(CHANGE_REASON)
+    if reason and (live.get("annotations") or {}).get(CHANGE_REASON) == reason:
+        api.merge({**part, "metadata": {**about, "annotations": {CHANGE_REASON: None}}}, field_manager=MANAGER)
+    api.merge({**part, "metadata": {**about, "annotations": annotations}, **body}, field_manager=MANAGER)
