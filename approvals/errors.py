@@ -99,6 +99,13 @@ class SelfApproval(Refused):
     status = 403
 
 
+class ReviewOwed(Refused):
+    """Who broke glass cannot do it again before somebody else has reviewed it; `page` is the URL of that request."""
+
+    code = "review-owed"
+    status = 409
+
+
 class TooSerious(Refused):
     """The channel does not show the report, and the report is worse than may be approved unseen; `page` is its URL."""
 

@@ -99,6 +99,12 @@ def may_override(identity: Identity, deployment: models.BundleDeployment, *, fre
     return ask_for(identity, deployment.cluster, question, fresh=fresh)
 
 
+def may_break_glass(identity: Identity, deployment: models.BundleDeployment) -> Permission:
+    """Whether this identity may let a request of it go in an emergency."""
+    question = AccessRequest("break-glass", OWN_GROUP, "bundledeployments", name=deployment.name)
+    return ask_for(identity, deployment.cluster, question, fresh=True)
+
+
 def approval_of(deployment: models.BundleDeployment) -> AccessRequest:
     """The question that every decision on this deployment hangs on."""
     return AccessRequest("approve", OWN_GROUP, "bundledeployments", name=deployment.name)

@@ -81,6 +81,7 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
     ("api-deployment", "reinstate"): _WISHING,
     ("api-request", "reviews"): (
         errors.NotAllowed,
+        errors.ReviewOwed,
         errors.SelfApproval,
         errors.DigestMoved,
         errors.NotOpen,

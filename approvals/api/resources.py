@@ -270,9 +270,7 @@ class DeploymentViewSet(ClusterScoped):
             self.check_all_answered()
             self._check_named(wish["cluster"])
             raise Http404
-        made = services.create_deployment(
-            by=caller_of(request), cluster=cluster, name=wish["name"], spec=wish["spec"], labels=wish["labels"], via=VIA
-        )
+        made = services.create_deployment(by=caller_of(request), via=VIA, **{**wish, "cluster": cluster})
         return Response(self.get_serializer(made).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(request=shapes.SpecInput, responses=shapes.DeploymentSerializer)
@@ -283,9 +281,7 @@ class DeploymentViewSet(ClusterScoped):
         sees = access.may(caller_of(request), found.cluster, "get", resource="bundledeployments", name=found.name)
         replace(sees, words=f"{sees.words}: the spec that you were shown would overwrite values with `hidden`").check()
         self.check_if_match(found)
-        changed = services.change_deployment(
-            by=caller_of(request), deployment=found, spec=wish["spec"], generation=wish["generation"], via=VIA
-        )
+        changed = services.change_deployment(by=caller_of(request), deployment=found, via=VIA, **wish)
         return Response(self.get_serializer(changed).data)
 
     @extend_schema(responses={202: None})
@@ -487,11 +483,12 @@ class RequestViewSet(ClusterScoped):
         """Decide on exactly the subject digest that was reviewed; 409 if it is no longer current.
 
         `RequestChanges` does not end the request: nobody's approval counts until its author reviews again or somebody
-        dismisses it.
+        dismisses it. `BreakGlass` lets the request go in an emergency, by the verb break-glass; `Accept` or `Object` is
+        the review that is owed after that.
         """
         wish = valid(shapes.ReviewInput(data=request.data))
         wish["waives"] = [services.Waiver(**waiver) for waiver in wish["waives"]]
-        given = services.review(
+        given = services.give_review(
             by=caller_of(request), request_id=self.get_object().pk, channel=Review.Channel.REST, **wish
         )
         return Response(shapes.ReviewSerializer(given).data, status=status.HTTP_201_CREATED)

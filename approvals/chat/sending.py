@@ -17,7 +17,7 @@ from provisioner.errors import Unreachable
 logger = logging.getLogger(__name__)
 
 SEND_SECONDS = 5.0
-OCCASIONS = ("needs_you", "decided", "changes_requested", "voided")
+OCCASIONS = ("needs_you", "decided", "changes_requested", "voided", "break_glass", "reviewed")
 
 
 def tell(request_id: int, occasion: str) -> None:

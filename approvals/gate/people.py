@@ -19,13 +19,15 @@ from approvals.gate.facts import (
     value_of,
 )
 from approvals.gate.remedies import RefusalKind, missing_right, reason
-from approvals.policy import REQUEST_CHANGES, Ballot, Decision, Tally, decide, why_nobody_vouches
+from approvals.policy import BREAK_GLASS, REQUEST_CHANGES, Ballot, Decision, Tally, decide, why_nobody_vouches
 
 APPROVES = "approves"
 HOLDS = ("holds", "error")
 NOT_LET_GO = "this deletion needs a review now: a new report is prepared"
 # Enough by itself, as a grant is. A Deny and guards count all the same, and so does that nobody knows who asked (S07).
 ENOUGH = Ballot("Approve", is_grant=True, counts=True, may_use_account=False)
+# What lets a request go, each by a right of its own.
+LETS_GO = ("Approve", BREAK_GLASS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,15 @@ def count(facts: GateFacts) -> Tally:
     return tally(facts, [*map(ballot, value_of(facts.reviews) or ()), *grants, *([ENOUGH] if is_let_go(facts) else [])])
 
 
+def break_glass_of(facts: GateFacts) -> ReviewFacts | None:
+    """The break-glass that counts now. It stands for everything that people and policies still have to say before: how
+    many approve, and what guards hold. Whatever else asks for that asks here first; nothing else is answered by it, and
+    a no of people is not.
+    """
+    broken = [it for it in value_of(facts.reviews) or () if it.decision == BREAK_GLASS and not why_not(it)]
+    return min(broken, key=_key_of, default=None)
+
+
 def is_let_go(facts: GateFacts) -> bool:
     """Whether it stands on the operator's word about deletions, and on nobody's who saw it."""
     return (value_of(facts.unreviewed) or Unreviewed(False)).is_enough
@@ -83,7 +94,10 @@ def tally(facts: GateFacts, ballots: Iterable[Ballot]) -> Tally:
 
 
 def ballot(review: ReviewFacts) -> Ballot:
-    return Ballot(review.decision, review.is_policy, not why_not(review), may_use_account(review), review.doubt)
+    counts, uses_account = not why_not(review), may_use_account(review)
+    if review.decision == BREAK_GLASS:
+        return Ballot("Approve", is_grant=True, counts=counts, may_use_account=uses_account)
+    return Ballot(review.decision, review.is_policy, counts, uses_account, review.doubt)
 
 
 def may_use_account(approval: ReviewFacts | PolicyFacts) -> bool:
@@ -95,10 +109,12 @@ def why_not(review: ReviewFacts) -> str:
     changes stays until it is dismissed."""
     if review.decision == REQUEST_CHANGES and _is_given(review.dismissal):
         return f"{review.dismissed_by} dismissed it"
-    if review.decision != "Approve":
+    if review.decision not in LETS_GO:
         return ""
     if review.is_by_a_requester:
         return "they requested this change"
+    if review.decision == BREAK_GLASS and review.doubt:
+        return f"they may have requested this change ({review.doubt})"
     if not review.is_in_force:
         return "the policy was changed since"
     return _words_against(review.decides)
@@ -108,8 +124,9 @@ def lost(reviews: Sequence[ReviewFacts]) -> Iterator[str]:
     """Say of each approval that does not count why."""
     for review in sorted(reviews, key=_key_of):
         words = why_not(review)
-        if words and review.decision == "Approve":
-            yield f"the approval of {review.name} does not count: {words}"
+        if words and review.decision in LETS_GO:
+            what = "break-glass" if review.decision == BREAK_GLASS else "approval"
+            yield f"the {what} of {review.name} does not count: {words}"
 
 
 def change_requests(reviews: Iterable[ReviewFacts]) -> list[ReviewFacts]:
@@ -167,7 +184,7 @@ def decided(facts: GateFacts) -> Iterator[Reason]:
     elif found.decision == Decision.UNDECIDED:
         yield _explain_undecided(facts, found)
     held_by = sorted(holding(value_of(facts.guards) or ()))
-    if held_by:
+    if held_by and break_glass_of(facts) is None:
         yield reason(RefusalKind.HELD_BY_GUARD, f"held back by {', '.join(held_by)}", about)
 
 
@@ -207,7 +224,7 @@ def _is_outdated(review: ReviewFacts) -> bool:
 def guards_let_go(facts: GateFacts) -> Iterator[Reason]:
     """A guard that is new, changed or no longer waived holds back what was approved without it."""
     found = holding(value_of(facts.guards) or ())
-    if found:
+    if found and break_glass_of(facts) is None:
         words = "; ".join(f"guard {name}: {said}" for name, said in sorted(found.items()))
         yield reason(RefusalKind.GUARD_HOLDS, f"held back when checked again before applying: {words}", facts.about)
 
@@ -218,6 +235,8 @@ def still_lets_go(facts: GateFacts) -> Iterator[Reason]:
     reviews, free = value_of(facts.reviews), value_of(facts.unreviewed)
     if not facts.about.is_removal or reviews is None or free is None or free.is_enough:
         return
+    if any(review.decision == BREAK_GLASS for review in reviews):
+        return  # whether it still counts is said by still_approved
     given = [review for review in reviews if review.decision == "Approve"]
     if len(given) < facts.about.needed and not any(review.is_policy for review in given):
         yield reason(RefusalKind.NOT_LET_GO, NOT_LET_GO, facts.about)

@@ -135,6 +135,8 @@ def facts_of(request: Request, report: Report, accepted: Collection[str] = ()) -
         "is_first": request.from_revision_id is None,
         "requester_known": request.is_requester_known,
         "requesters": sorted(person["username"] for person in request.requesters),
+        "change_reason": request.change_reason,
+        "change_ticket": request.change_ticket,
         "sources": sorted(f"{pin['kind']}:{pin['reference']}" for pin in request.pins),
     }
 

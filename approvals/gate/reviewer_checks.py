@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from approvals import access
 from approvals.access import Caller
 from approvals.errors import CouldNotAsk, NotAllowed
+from approvals.gate.facts import Unknown
+from approvals.gate.rights import break_glass_right
 from approvals.ledger.pivots import unknown_writes
 from approvals.models import BundleDeployment, Request
 from provisioner.values import Identity
@@ -59,6 +61,25 @@ def check_decider(by: Caller, deployment: BundleDeployment) -> Decider:
             "system:masters, and those cannot review"
         )
     return Decider(permission.identity, permission.words, by.name, permission.server_words)
+
+
+def check_breaker(by: Caller, request: Request) -> Checked:
+    """Ask Kubernetes whether this person may break glass for this request; raises NotAllowed, CouldNotAsk or
+    ProofTooOld.
+    """
+    cluster = request.deployment.cluster
+    identity, proof = access.acting_as(by, cluster), access.proved_on(by, cluster)
+    if not access.is_human(identity):
+        raise NotAllowed(f"{identity.username} is a machine account, and those cannot break glass")
+    found = break_glass_right(identity, request)
+    if isinstance(found, Unknown):
+        raise CouldNotAsk(found.words)
+    if not found.value.is_given:
+        raise NotAllowed(f"you cannot break glass here: {found.value.words}", rule=found.value.rule)
+    may_use_account = access.may_use_account(identity, request).allowed
+    person = access.person_of(by, cluster)
+    checked = Checked(identity, found.value.words, person, proof.issuer, proof.subject, may_use_account)
+    return with_doubt(checked, request)
 
 
 def check_dismisser(by: Caller, request: Request) -> Checked:

@@ -15,8 +15,9 @@ from approvals.catalogs import bundle_choice
 from approvals.clock import database_now
 from approvals.deciding.approval_rules import Voter
 from approvals.gate.facts import Fact, How, Known, ReviewFacts, Right, Unknown
+from approvals.gate.unseen_limits import touches_pratique
 from approvals.ledger.pivots import has_requested, why_unknown
-from approvals.models import REQUEST_CHANGES, BundleDeployment, Dismissal, Policy, Request, Review
+from approvals.models import BREAK_GLASS, REQUEST_CHANGES, BundleDeployment, Dismissal, Policy, Request, Review
 from approvals.policy import why_vouched_for
 from provisioner.rbac import plural_of
 from provisioner.values import AccessRequest, Identity, ObjectRef
@@ -132,9 +133,10 @@ def _read_policy_review(row: Review, policy: Policy, request: Request, is_vouchi
 
 def _read_person_review(row: Review, request: Request, is_vouching: bool) -> ReviewFacts:
     """A Deny stays, and of an own approval nothing has to be asked."""
-    is_approval = row.decision == "Approve"
+    is_break_glass = row.decision == BREAK_GLASS
+    is_approval, is_own_allowed = row.decision == "Approve" or is_break_glass, may_be_own(row.decision)
     doubt = ""
-    if row.may_write and settings.PRATIQUE["DOUBT_WRITERS"] and not settings.PRATIQUE["SELF_APPROVAL"]:
+    if row.may_write and settings.PRATIQUE["DOUBT_WRITERS"] and not is_own_allowed:
         doubt = row.doubt or f"{row.username} may write the BundleDeployment"
     facts = ReviewFacts(
         key=row.pk,
@@ -142,7 +144,7 @@ def _read_person_review(row: Review, request: Request, is_vouching: bool) -> Rev
         decision=row.decision,
         is_policy=False,
         is_in_force=True,
-        is_by_a_requester=is_approval and _is_by_a_requester(row, request),
+        is_by_a_requester=is_approval and not is_own_allowed and _is_by_a_requester(row, request),
         doubt=doubt,
         waives=frozenset(finding["fingerprint"] for finding in row.waives) if is_approval else frozenset(),
         given_at=row.given_at,
@@ -158,15 +160,39 @@ def _read_person_review(row: Review, request: Request, is_vouching: bool) -> Rev
     if isinstance(identity, str):
         return replace(facts, decides=Known(Right(False, identity), database_now(), How.RECORDS))
     deployment = request.deployment
-    may_approve = access.ask_for(identity, deployment.cluster, access.approval_of(deployment), fresh=True)
+    decides = (
+        break_glass_right(identity, request)
+        if is_break_glass
+        else fact_of(access.ask_for(identity, deployment.cluster, access.approval_of(deployment), fresh=True))
+    )
     may_override = access.may_override(identity, deployment, fresh=True) if facts.waives else None
     may_use_account = access.may_use_account(identity, request) if is_vouching else None
     return replace(
         facts,
-        decides=fact_of(may_approve),
+        decides=decides,
         overrides=fact_of(may_override) if may_override else None,
         uses_account=fact_of(may_use_account) if may_use_account else None,
     )
+
+
+def may_be_own(decision: str) -> bool:
+    """Whether the operator lets people decide so on what they asked for themselves (S05)."""
+    return bool(
+        settings.PRATIQUE["SELF_APPROVAL"] or (decision == BREAK_GLASS and settings.PRATIQUE["BREAK_GLASS_ALONE"])
+    )
+
+
+def break_glass_right(identity: Identity, request: Request) -> Fact[Right]:
+    """Whether this identity may break glass for the present round: never for what affects Pratique itself (S22)."""
+    report = request.reports.filter(round=request.round).first()
+    if report is None:
+        return _known(Right(False, "its report is not there, so nobody can tell whether it affects Pratique itself"))
+    if touches_pratique(report):
+        return _known(Right(False, "it affects Pratique itself, and only approvals count for that"))
+    groups = settings.PRATIQUE["BREAK_GLASS_GROUPS"]
+    if groups and not set(groups) & set(identity.groups):
+        return _known(Right(False, f"{identity.username} is in none of the groups of PRATIQUE_BREAK_GLASS_GROUPS"))
+    return fact_of(access.may_break_glass(identity, request.deployment))
 
 
 def _add_dismissal(facts: ReviewFacts, row: Review, request: Request) -> ReviewFacts:

@@ -27,8 +27,7 @@ def why_not_unseen(request: Request, *, names_deletions: bool = False) -> str:
         # In the same words whatever these objects hold: not everybody who reads this may get them (S09).
         return "it adopts objects of somebody else"
     private = private_to_judge(report.body)
-    rules = [*report.findings.values_list("rule", flat=True), *(hidden["rule"] for hidden in private)]
-    if any(rule.startswith(OWN_RULES_PREFIX) for rule in rules):
+    if touches_pratique(report):
         return "it affects Pratique itself"
     new = {Severity(report.worst), *(Severity(hidden["severity"]) for hidden in private)}
     if Severity.UNKNOWN in new or report.findings.filter(severity=Severity.UNKNOWN).exists():
@@ -51,6 +50,13 @@ def why_not_unseen(request: Request, *, names_deletions: bool = False) -> str:
         if here.rank < most.rank:
             return f"its worst new finding{what} is {here}, and the limit here is {most}"
     return ""
+
+
+def touches_pratique(report: Report) -> bool:
+    """Whether anything in it affects Pratique itself (S22)."""
+    hidden = (finding["rule"] for finding in private_to_judge(report.body))
+    own = report.findings.filter(rule__startswith=OWN_RULES_PREFIX).exists()
+    return own or any(rule.startswith(OWN_RULES_PREFIX) for rule in hidden)
 
 
 def _rank_of(severity: Severity) -> int:

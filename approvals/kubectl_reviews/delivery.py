@@ -38,7 +38,14 @@ from approvals.kubectl_reviews.review_rules import (
 from approvals.ledger.rounds import ASKED_AGAIN, LABELS_CHANGED
 from approvals.lifecycle import State
 from approvals.locks import for_change
-from approvals.models import AuthorAdmission, Cluster, KubectlReview, Request, Review, ReviewAdmission
+from approvals.models import (
+    AuthorAdmission,
+    Cluster,
+    KubectlReview,
+    Request,
+    Review,
+    ReviewAdmission,
+)
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import ClusterError, InvalidObject, PratiqueError, PreconditionFailed, TryLater
@@ -248,12 +255,13 @@ def _give_review(cluster: Cluster, row: KubectlReview, request: Request, said: S
 
     try:
         by = services.caller_by_admission(proved=services.Proved(cluster, said.reviewer, said.created_at))
-        services.review(
+        services.give_review(
             by=by,
             request_id=request.pk,
             decision=said.decision,
             subject_digest=said.subject_digest,
             reason=said.reason,
+            incident=said.incident,
             channel=CHANNEL,
             acknowledges=said.acknowledges,
             apply_at=said.apply_at,
@@ -337,6 +345,7 @@ def parse_review(live: Mapping[str, Any]) -> SaidReview:
         subject_digest=spec["subjectDigest"],
         round=int(spec["round"]),
         reason=spec.get("reason") or "",
+        incident=spec.get("incident") or "",
         acknowledges=tuple(spec.get("acknowledges") or ()),
         apply_at=datetime.fromisoformat(spec["applyAt"]) if spec.get("applyAt") else None,
     )

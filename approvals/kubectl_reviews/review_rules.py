@@ -36,6 +36,7 @@ class SaidReview:
     reason: str
     acknowledges: tuple[str, ...]
     apply_at: datetime | None = None
+    incident: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def unproved(said: SaidReview, policies: PolicyState) -> NotCounted | None:
     """Why nobody knows who made it, or it cannot even be kept."""
     who = said.reviewer
     names = (said.request_name, said.deployment_name, who.username, who.uid, *who.groups)
-    if any(NUL in text for text in (*names, said.reason, *said.acknowledges)):
+    if any(NUL in text for text in (*names, said.reason, said.incident, *said.acknowledges)):
         return NotCounted("invalid", "this review contains a NUL character, which is not allowed: create another one")
     seconds = int(MARGIN.total_seconds())
     again = f"Create the review again {seconds} seconds after the policies are in force, or decide in the browser"

@@ -15,7 +15,7 @@ from typing import Protocol
 import redis
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection, transaction
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from approvals.clock import database_now
 from approvals.encryption.files import content_files
@@ -89,7 +89,7 @@ class Kept:
 
 
 class RecordsCollector:
-    """Six queries in one transaction (PostgreSQL), each bounded in time."""
+    """Seven queries in one transaction (PostgreSQL), each bounded in time."""
 
     def read(self) -> list[Metric]:
         now = database_now()
@@ -227,6 +227,17 @@ def _deliveries(now: datetime) -> Iterator[Metric]:
     )
 
 
+def _break_glass(now: datetime) -> Iterator[Metric]:
+    found = figures.break_glass(now)
+    yield CounterMetricFamily("pratique_break_glass", "Requests that somebody let go by break-glass.", found.total)
+    yield GaugeMetricFamily("pratique_reviews_owed", "Break-glass that nobody has reviewed afterwards.", found.owed)
+    yield GaugeMetricFamily(
+        "pratique_reviews_overdue",
+        "Break-glass that nobody has reviewed within PRATIQUE_REVIEW_OWED_HOURS.",
+        found.overdue,
+    )
+
+
 # A further figure of the records is one function and one line here.
 FAMILIES: tuple[Callable[[datetime], Iterator[Metric]], ...] = (
     _requests,
@@ -235,6 +246,7 @@ FAMILIES: tuple[Callable[[datetime], Iterator[Metric]], ...] = (
     _clusters,
     _drifts,
     _deliveries,
+    _break_glass,
 )
 
 

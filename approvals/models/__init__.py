@@ -26,6 +26,10 @@ from approvals.models.made_values import KeptValue
 from approvals.models.policy import Policy, PolicyEvaluation
 from approvals.models.request import Content, LookupAnswers, Outcome, Request
 from approvals.models.review import (
+    ACCEPT,
+    AFTERWARDS,
+    BREAK_GLASS,
+    OBJECT,
     REQUEST_CHANGES,
     AuthorAdmission,
     Dismissal,
@@ -39,6 +43,10 @@ from approvals.models.review import (
 )
 
 __all__ = [
+    "ACCEPT",
+    "AFTERWARDS",
+    "BREAK_GLASS",
+    "OBJECT",
     "REQUEST_CHANGES",
     "ApiToken",
     "AuditCheck",

@@ -73,6 +73,8 @@ class BundleDeployment(Claimed):
     asked_rotation = models.CharField(
         max_length=600, blank=True, default="", db_default="", help_text="as asked_again, of the rotation"
     )
+    # {seen, next}: the annotations as they were last seen, and what the next request takes (ledger.change_words).
+    change_words = models.JSONField(default=dict, db_default={}, blank=True)
     is_paused = models.BooleanField(default=False)
     paused_generation = models.PositiveBigIntegerField(
         null=True, blank=True, help_text="the generation that paused it; its write says by whom"

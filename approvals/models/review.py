@@ -10,7 +10,17 @@ from approvals.encryption.fields import EncryptedJSONField
 from approvals.models.request import Request
 
 REQUEST_CHANGES = "RequestChanges"
-DECISIONS = [("Approve", "Approve"), (REQUEST_CHANGES, "Request changes"), ("Deny", "Deny")]
+# Lets it go in an emergency: past counts and policies, and a review is owed then, which one of the two others is.
+BREAK_GLASS, ACCEPT, OBJECT = "BreakGlass", "Accept", "Object"
+AFTERWARDS = (ACCEPT, OBJECT)
+DECISIONS = [
+    ("Approve", "Approve"),
+    (REQUEST_CHANGES, "Request changes"),
+    ("Deny", "Deny"),
+    (BREAK_GLASS, "Break glass"),
+    (ACCEPT, "Accept afterwards"),
+    (OBJECT, "Object afterwards"),
+]
 VERDICTS = [("Approved", "Approved"), ("Denied", "Denied")]
 # Where somebody acted, as it follows what they did: the channels of reviews, and others that the audit has.
 VIA_WORDS = {
@@ -132,6 +142,9 @@ class Review(models.Model):
     decision = models.CharField(max_length=14, choices=DECISIONS)
     subject_digest = models.CharField(max_length=80)
     reason = models.TextField(blank=True)
+    incident = models.CharField(
+        max_length=200, blank=True, default="", db_default="", help_text="of a break-glass: the number of the incident"
+    )
     channel = models.CharField(max_length=10, choices=Channel.choices)
     # One linked person is one vote over all identities (S12): `user:<id>`, or `policy:<id>`.
     voter = models.CharField(max_length=300)
@@ -168,6 +181,9 @@ class Review(models.Model):
 
     class Meta:
         ordering = ["given_at", "pk"]
+        indexes = [
+            models.Index(fields=["given_at"], condition=models.Q(decision=BREAK_GLASS), name="review_broke_glass")
+        ]
         constraints = [
             # The others replace one each (S12): a chain, so that one of each reviewer counts.
             models.UniqueConstraint(
@@ -176,7 +192,12 @@ class Review(models.Model):
                 name="one_first_review_per_reviewer_and_round",
             ),
             models.CheckConstraint(
-                condition=models.Q(decision__in=["Approve", REQUEST_CHANGES, "Deny"]), name="review_decision_known"
+                condition=models.Q(decision__in=[decision for decision, _ in DECISIONS]), name="review_decision_known"
+            ),
+            models.CheckConstraint(
+                condition=(models.Q(decision=BREAK_GLASS) & ~models.Q(incident="") & ~models.Q(reason=""))
+                | (~models.Q(decision=BREAK_GLASS) & models.Q(incident="")),
+                name="break_glass_has_its_incident",
             ),
         ]
 

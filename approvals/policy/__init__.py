@@ -2,6 +2,7 @@
 
 from approvals.policy.constraints import ConstraintFacts, api_name, check_constraints, expressions_of, facts_of, unmet
 from approvals.policy.decide import (
+    BREAK_GLASS,
     OWN_RULES_PREFIX,
     POWER_RULES,
     REQUEST_CHANGES,
@@ -30,6 +31,7 @@ from approvals.policy.expression import (
 from approvals.policy.holdings import holdings, says_what_shall_be
 
 __all__ = [
+    "BREAK_GLASS",
     "CONSTRAINT",
     "FACTS",
     "OWN_RULES_PREFIX",

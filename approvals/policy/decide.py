@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from provisioner.values import Severity
 
-REQUEST_CHANGES = "RequestChanges"
+REQUEST_CHANGES, BREAK_GLASS = "RequestChanges", "BreakGlass"
 CHANGES_REQUESTED = "a reviewer requested changes"
 
 

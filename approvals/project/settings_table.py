@@ -51,6 +51,13 @@ def site(text: str) -> str:
     return text
 
 
+def ticket_site(text: str) -> str:
+    """The address of a ticket, in which {ticket} stands for its name; "" for none."""
+    if text and ("{ticket}" not in text or "{" in urlsplit(site(text)).netloc):
+        raise ValueError(f"{text!r} was given: expected an address such as https://tickets.example.com/{{ticket}}")
+    return text
+
+
 def switch(text: str) -> bool:
     lowered = text.strip().lower()
     if lowered in {"1", "true", "yes", "on"}:
@@ -141,6 +148,13 @@ SETTINGS = (
         "URL under which people reach the site; used for links in chat messages",
         site,
     ),
+    Setting(
+        "TICKET_URL",
+        "",
+        "address of a change ticket, such as https://tickets.example.com/{ticket}, so that pages link to it; empty: no "
+        "link",
+        ticket_site,
+    ),
     Setting("HTTPS", "false", "send cookies over TLS only, and HSTS", switch),
     Setting("TRUSTED_ORIGINS", "", "origins that forms may be submitted from when the site is behind a proxy", words),
     Setting(
@@ -184,6 +198,15 @@ SETTINGS = (
     Setting("STATIC_DIR", "staticfiles", "folder that `collectstatic` fills; pages are styled without it, too"),
     Setting("APPROVALS_NEEDED", "1", "number of people who must approve a request", number(1)),
     Setting("SELF_APPROVAL", "false", "whether requesters may approve their own requests", switch),
+    Setting("REVIEW_OWED_HOURS", "24", "within how many hours a break-glass must be reviewed", number(1, 8760)),
+    Setting(
+        "BREAK_GLASS_GROUPS",
+        "",
+        "groups of which one is needed to break glass, beside the verb: cluster-admin has every verb by its wildcard; "
+        "empty: the verb is enough",
+        words,
+    ),
+    Setting("BREAK_GLASS_ALONE", "false", "whether requesters may break glass for their own requests", switch),
     Setting(
         "DOUBT_WRITERS",
         "true",

@@ -6,11 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db.models import BooleanField, Count, ExpressionWrapper, Min, Q, Sum
 
 from approvals.lifecycle import OPEN, SETTLED
-from approvals.models import BundleDeployment, ChatDelivery, Cluster, Drift, Request
+from approvals.models import BREAK_GLASS, BundleDeployment, ChatDelivery, Cluster, Drift, Request, Review
 from approvals.refusals import has_problem
+from approvals.selectors import debts
 
 SETTLED_WITHIN = timedelta(hours=24)
 
@@ -134,3 +136,21 @@ def open_deliveries() -> OpenDeliveries:
     """Decisions from chat tools that nobody acted on yet."""
     found = ChatDelivery.objects.filter(done_at__isnull=True).aggregate(count=Count("pk"), oldest=Min("received_at"))
     return OpenDeliveries(found["count"], found["oldest"])
+
+
+@dataclass(frozen=True, slots=True)
+class BreakGlassFigures:
+    """How often glass was broken, and how much of that nobody has reviewed."""
+
+    total: int
+    owed: int
+    overdue: int
+
+
+def break_glass(now: datetime) -> BreakGlassFigures:
+    limit = now - timedelta(hours=settings.PRATIQUE["REVIEW_OWED_HOURS"])
+    owed = Q(pk__in=debts.owed().order_by().values("pk"))
+    found = Review.objects.filter(decision=BREAK_GLASS).aggregate(
+        total=Count("pk"), owed=Count("pk", filter=owed), overdue=Count("pk", filter=owed & Q(given_at__lt=limit))
+    )
+    return BreakGlassFigures(**found)

@@ -78,7 +78,9 @@ class DeploymentColumn(Column):
 
 class ChangeColumn(Column):
     heading = "Change"
-    cell = """<span title="{{ item|source_change }}">{% include "requests/_versions.html" %}</span>"""
+    cell = """<span title="{{ item|source_change }}">{% include "requests/_versions.html" %}</span>\
+{% if item.change_ticket %}<br><span class="quiet" title="{{ item.change_reason }}"><span class="sr">for ticket </span>\
+{{ item.change_ticket|truncatechars:40 }}</span>{% endif %}"""
     css = "mono change"
 
 

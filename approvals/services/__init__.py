@@ -3,6 +3,7 @@
 from approvals.gate.explanation import explain as explain_evaluations
 from approvals.gate.unseen_limits import why_not_unseen
 from approvals.services.approval_terms import Acknowledgement, acknowledgements, collisions, page_of, to_acknowledge
+from approvals.services.break_glass import break_glass, give_review, review_afterwards
 from approvals.services.change_stops import end_stop, stop_changes
 from approvals.services.chat import issue_link_code, link_chat_account, unlink_chat_account
 from approvals.services.clusters import Replacing, register_cluster, remove_cluster
@@ -102,6 +103,7 @@ __all__ = [
     "acknowledgements",
     "ask_again",
     "awaited_proxy",
+    "break_glass",
     "bundle_to_install",
     "caller_by_admission",
     "caller_of",
@@ -133,6 +135,7 @@ __all__ = [
     "forget_ended",
     "forget_identity",
     "format_offered",
+    "give_review",
     "issue_link_code",
     "known_as",
     "link_chat_account",
@@ -158,6 +161,7 @@ __all__ = [
     "replay_policy",
     "resolve_comparison",
     "review",
+    "review_afterwards",
     "revoke_api_token",
     "revoke_revision",
     "rights_of_policy",

@@ -24,6 +24,7 @@ from approvals.errors import (
     TooMany,
 )
 from approvals.ledger import authors, made_values, pivots, quotas
+from approvals.ledger.change_words import ChangeWords
 from approvals.ledger.pivots import ASK_AGAIN, PAUSE_REASON, PAUSE_REASON_LENGTH, ROLLBACK_TO, ROTATE, SpecWriter
 from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Cluster
@@ -50,21 +51,29 @@ FULL_REMEDY = (
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?")
 
 
+NO_WORDS = ChangeWords()
 Live = dict[str, Any]
 
 
 def create_deployment(
-    *, by: Caller, cluster: Cluster, name: str, spec: Mapping[str, Any], labels: Mapping[str, str], via: str
+    *,
+    by: Caller,
+    cluster: Cluster,
+    name: str,
+    spec: Mapping[str, Any],
+    labels: Mapping[str, str],
+    via: str,
+    words: ChangeWords = NO_WORDS,
 ) -> BundleDeployment:
     """Create the BundleDeployment in the cluster as `by`, and make its first request."""
-    obj = _new_object(name, spec, labels)
+    obj = _with_words(_new_object(name, spec, labels), words)
     writer = _writer(by, cluster, via)
     _check_room(cluster, writer.identity)
     with authors.writing(cluster=cluster, name=name):
         made = translate_refusals(
             cluster, lambda: access.kubernetes().create(cluster, obj, as_person=writer.identity), writer.identity
         )
-        return pivots.see(cluster=cluster, obj=made, writer=writer)
+        return pivots.see(cluster=cluster, obj=made, writer=writer, words=words)
 
 
 def create_deployments(
@@ -129,9 +138,18 @@ def _new_object(name: str, spec: Mapping[str, Any], labels: Mapping[str, str]) -
 
 
 def change_deployment(
-    *, by: Caller, deployment: BundleDeployment, spec: Mapping[str, Any], generation: int, via: str
+    *,
+    by: Caller,
+    deployment: BundleDeployment,
+    spec: Mapping[str, Any],
+    generation: int,
+    via: str,
+    words: ChangeWords = NO_WORDS,
 ) -> BundleDeployment:
-    """Replace the spec as `by`; raises Changed where the spec is no longer the one of `generation`."""
+    """Replace the spec as `by`; raises Changed where the spec is no longer the one of `generation`.
+
+    Without `words`, those of an earlier change are taken away.
+    """
 
     if any(spec.get(key) != deployment.spec.get(key) for key in ("format", "config")):
         _check_config(spec)
@@ -140,9 +158,9 @@ def change_deployment(
 
     def change(live: Live) -> Live:
         _check_generation(live, generation)
-        return {**live, "spec": dict(spec)}
+        return _with_words({**live, "spec": dict(spec)}, words)
 
-    return _edit(by, deployment, change, via)
+    return _edit(by, deployment, change, via, words=words)
 
 
 def _check_config(spec: Mapping[str, Any]) -> None:
@@ -190,7 +208,9 @@ def ask_again(*, by: Caller, deployment: BundleDeployment, via: str, generation:
     return _edit(by, deployment, change, via, asks=True)
 
 
-def rollback_deployment(*, by: Caller, deployment: BundleDeployment, revision: int, via: str) -> BundleDeployment:
+def rollback_deployment(
+    *, by: Caller, deployment: BundleDeployment, revision: int, via: str, words: ChangeWords = NO_WORDS
+) -> BundleDeployment:
     """Ask, as `by`, for the content of an earlier revision: a request of its own, from the stored bytes.
 
     An open request is superseded. Raises InvalidInput where that revision was never in force, Revoked where somebody
@@ -206,10 +226,12 @@ def rollback_deployment(*, by: Caller, deployment: BundleDeployment, revision: i
         raise Changed(f"{deployment.name} has a request that is being applied: try again when it is finished")
     _check_room(deployment.cluster, access.acting_as(by, deployment.cluster), but=deployment)
     value = f"{revision}/{timezone.now().isoformat()}"
-    return _edit(by, deployment, lambda live: _annotated(live, ROLLBACK_TO, value), via, asks=True)
+    return _ask(by, deployment, ROLLBACK_TO, value, via, words)
 
 
-def rotate_deployment(*, by: Caller, deployment: BundleDeployment, target: str, via: str) -> BundleDeployment:
+def rotate_deployment(
+    *, by: Caller, deployment: BundleDeployment, target: str, via: str, words: ChangeWords = NO_WORDS
+) -> BundleDeployment:
     """Ask, as `by`, for what runs with new values in place of those that its chart made up: `target` is a SECRET, a
     SECRET/KEY, or * for all.
 
@@ -222,7 +244,18 @@ def rotate_deployment(*, by: Caller, deployment: BundleDeployment, target: str, 
         raise Changed(f"{deployment.name} has a request that is being applied: try again when it is finished")
     _check_room(deployment.cluster, access.acting_as(by, deployment.cluster), but=deployment)
     value = f"{target}@{timezone.now().isoformat()}"
-    return _edit(by, deployment, lambda live: _annotated(live, ROTATE, value), via, asks=True)
+    return _ask(by, deployment, ROTATE, value, via, words)
+
+
+def _ask(
+    by: Caller, deployment: BundleDeployment, annotation: str, value: str, via: str, words: ChangeWords
+) -> BundleDeployment:
+    """Ask by an annotation for what stands in no spec."""
+
+    def change(live: Live) -> Live:
+        return _with_words(_annotated(live, annotation, value), words)
+
+    return _edit(by, deployment, change, via, asks=True, words=words)
 
 
 def delete_deployment(*, by: Caller, deployment: BundleDeployment, via: str, policy: str = "") -> BundleDeployment:
@@ -286,8 +319,20 @@ def _annotated(live: Live, name: str, value: str | None) -> Live:
     return {**live, "metadata": {**live["metadata"], "annotations": kept}}
 
 
+def _with_words(live: Live, words: ChangeWords) -> Live:
+    for name, text in words.annotations().items():
+        live = _annotated(live, name, text)
+    return live
+
+
 def _edit(
-    by: Caller, deployment: BundleDeployment, change: Callable[[Live], Live], via: str, *, asks: bool = False
+    by: Caller,
+    deployment: BundleDeployment,
+    change: Callable[[Live], Live],
+    via: str,
+    *,
+    asks: bool = False,
+    words: ChangeWords | None = None,
 ) -> BundleDeployment:
     """Read, change and replace the object as `by`; again where its status or something else moved in between.
 
@@ -297,7 +342,8 @@ def _edit(
     with authors.writing(cluster=deployment.cluster, name=deployment.name):
         obj, written = _change(deployment, change, person.identity)
         writer = person if _generation(written) > _generation(obj) else None
-        return pivots.see(cluster=deployment.cluster, obj=written, writer=writer, asker=person if asks else None)
+        asker = person if asks else None
+        return pivots.see(cluster=deployment.cluster, obj=written, writer=writer, asker=asker, words=words)
 
 
 def _change(deployment: BundleDeployment, change: Callable[[Live], Live], identity: Identity) -> tuple[Live, Live]:

@@ -21,26 +21,31 @@ from approvals.errors import (
     NotAllowed,
     NotFound,
     NotOpen,
+    ReviewOwed,
     SelfApproval,
     Unacknowledged,
 )
 from approvals.gate import reviewer_checks
+from approvals.gate.people import LETS_GO
 from approvals.gate.remedies import MAKE_WAY
 from approvals.gate.reviewer_checks import Checked
+from approvals.gate.rights import may_be_own
 from approvals.ledger import deciding_objects
 from approvals.ledger.holds import check_apply_at, keep_apply_at
 from approvals.ledger.moves import locked, move
 from approvals.ledger.pivots import AskedRequest, has_requested
 from approvals.lifecycle import Event, State
-from approvals.models import REQUEST_CHANGES, Dismissal, Request, Review
+from approvals.models import ACCEPT, BREAK_GLASS, OBJECT, REQUEST_CHANGES, Dismissal, Request, Review
+from approvals.selectors import debts
 from approvals.services import waivers
-from approvals.services.approval_terms import acknowledgements, check_seen, collisions, in_words
+from approvals.services.approval_terms import acknowledgements, check_seen, collisions, in_words, page_of
 from approvals.services.waivers import Waiver
 
 DECISIONS = ("Approve", REQUEST_CHANGES, "Deny")
 MAX_REASON = 4000
 MAX_NAMED = 10
 NO_REASON = "give a reason: say what has to change before this can be approved"
+NOTICES = {REQUEST_CHANGES: "changes_requested", BREAK_GLASS: "break_glass", ACCEPT: "reviewed", OBJECT: "reviewed"}
 # Of one reviewer on one round: nobody needs more, and each is kept for ever.
 MAX_REVIEWS = 20
 # What a review says, and what counting it goes by.
@@ -48,6 +53,7 @@ SAID = (
     "decision",
     "subject_digest",
     "reason",
+    "incident",
     "channel",
     "username",
     "uid",
@@ -70,6 +76,7 @@ class Given:
     acknowledges: tuple[str, ...]
     waives: tuple[Waiver, ...]
     said_at: datetime
+    incident: str = ""
     apply_at: datetime | None = None
 
 
@@ -109,14 +116,23 @@ def review(
             raise InvalidInput("only an approval says when the request is applied", field="apply_at")
         check_apply_at(apply_at)
     waivers.check_words(waives, decision=decision, channel=channel)
-    request = _find(request_id)
+    request = find_request(request_id)
     checked = reviewer_checks.with_doubt(reviewer_checks.check_reviewer(by, request), request)
     if waives:
-        _check_digest(request, subject_digest)
+        check_digest(request, subject_digest)
         checked = replace(checked, override=waivers.check(waives, by=by, identity=checked.identity, request=request))
     said_at = said_at or database_now()
-    given = Given(decision, subject_digest, reason, channel, tuple(acknowledges), tuple(waives), said_at, apply_at)
-    return _record(by, request_id, given, checked, keep or (lambda _: None))
+    given = Given(
+        decision,
+        subject_digest,
+        reason,
+        channel,
+        tuple(acknowledges),
+        tuple(waives),
+        said_at,
+        apply_at=apply_at,
+    )
+    return record(by, request_id, given, checked, keep or (lambda _: None))
 
 
 def dismiss(*, by: Caller, request_id: int, review_id: int, reason: str, channel: str) -> Dismissal:
@@ -130,7 +146,7 @@ def dismiss(*, by: Caller, request_id: int, review_id: int, reason: str, channel
         raise InvalidInput("give a reason for the dismissal: the reviewer and others will see it", field="reason")
     if len(reason) > MAX_REASON:
         raise InvalidInput(f"the reason has {len(reason)} characters; at most {MAX_REASON} are allowed", field="reason")
-    request = _find(request_id)
+    request = find_request(request_id)
     if not Review.Channel(channel).shows_report:
         raise NotAllowed("a review is dismissed in the browser or over REST, not in chat or by a machine")
     checked = reviewer_checks.check_dismisser(by, request)
@@ -189,7 +205,7 @@ def set_apply_at(*, by: Caller, request_id: int, apply_at: datetime | None, via:
     """
     if apply_at:
         check_apply_at(apply_at)
-    checked = reviewer_checks.check_reviewer(by, _find(request_id))
+    checked = reviewer_checks.check_reviewer(by, find_request(request_id))
     with transaction.atomic(durable=True):
         request = locked(request_id)
         if request.state not in (State.IN_REVIEW, State.APPROVED):
@@ -217,19 +233,19 @@ def is_requester(request: Request, by: Caller) -> bool:
     return by.user.pk in {person.get("user_id") for person in request.requesters}
 
 
-def is_self_approval(request: AskedRequest, person: access.Person) -> bool:
-    """Whether it would be their own change that this person approves, and the operator forbids that (S05)."""
-    return not settings.PRATIQUE["SELF_APPROVAL"] and has_requested(request, person)
+def is_self_approval(request: AskedRequest, person: access.Person, decision: str = "Approve") -> bool:
+    """Whether it would be their own change that this person lets go, and the operator forbids that (S05)."""
+    return not may_be_own(decision) and has_requested(request, person)
 
 
-def _find(request_id: int) -> Request:
+def find_request(request_id: int) -> Request:
     found = Request.objects.select_related("deployment__cluster").filter(pk=request_id).first()
     if found is None:
         raise NotFound("the request does not exist")
     return found
 
 
-def _check_digest(request: Request, seen: str) -> None:
+def check_digest(request: Request, seen: str) -> None:
     if seen != request.subject_digest:
         raise DigestMoved(
             f"you reviewed {seen or 'no digest'}, but the request now has {request.subject_digest}: review it again",
@@ -238,16 +254,31 @@ def _check_digest(request: Request, seen: str) -> None:
         )
 
 
+def check_owes_nothing(request: Request, checked: Checked) -> None:
+    """Raise ReviewOwed where this person broke glass before, on any cluster, and nobody has reviewed that yet."""
+    audit.hold_chain()  # so that nobody does it twice at the same moment
+    for row in debts.standing().exclude(request=request):
+        if checked.person.is_same(access.person_who_reviewed(row)):
+            name = f"{row.request.deployment.name} on {row.request.deployment.cluster.name}"
+            raise ReviewOwed(
+                f"you broke glass for request {row.request.number} of {name}, incident {row.incident}, and nobody has "
+                "reviewed that yet: ask somebody who may approve there to accept it or to object",
+                page=page_of(row.request),
+            )
+
+
 @transaction.atomic(durable=True)
-def _record(by: Caller, request_id: int, given: Given, checked: Checked, keep: Callable[[Review], object]) -> Review:
+def record(by: Caller, request_id: int, given: Given, checked: Checked, keep: Callable[[Review], object]) -> Review:
     request = locked(request_id)
     if request.state != State.IN_REVIEW:
         raise NotOpen(f"the request is {request.state.replace('_', ' ')}: only requests in review can be decided")
-    _check_digest(request, given.subject_digest)
-    if given.decision == "Approve":
-        if is_self_approval(request, checked.person):
-            raise SelfApproval("you requested this change, so someone else must approve it")
-        check_seen(request, channel=given.channel)
+    check_digest(request, given.subject_digest)
+    if given.decision in LETS_GO:
+        if is_self_approval(request, checked.person, given.decision):
+            what = "approve it" if given.decision == "Approve" else "break glass"
+            raise SelfApproval(f"you requested this change, so someone else must {what}")
+        if given.decision == "Approve":
+            check_seen(request, channel=given.channel)
         met = collisions(request.reports.filter(round=request.round).first())
         if met:
             words = f"{'; '.join(met[:MAX_NAMED])}. It will not be adopted, so this request cannot be approved. "
@@ -257,6 +288,15 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked, keep: C
             raise Unacknowledged(
                 f"an approval must acknowledge: {in_words(left)}", missing=[each.name for each in left]
             )
+    if given.decision == BREAK_GLASS:
+        check_owes_nothing(request, checked)
+    return add_review(by, request, given, checked, keep)
+
+
+def add_review(
+    by: Caller, request: Request, given: Given, checked: Checked, keep: Callable[[Review], object]
+) -> Review:
+    """Keep what was said of a locked request, in place of what the reviewer has said of this round before."""
     earlier = _find_earlier(by, request, checked, given.decision)
     review = _new_review(by, request, given, checked, earlier)
     actor = Actor(checked.identity.username, given.channel)
@@ -278,6 +318,7 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked, keep: C
         facts={
             "decision": given.decision,
             "reason": given.reason,
+            **({"incident": given.incident} if given.incident else {}),
             "subjectDigest": given.subject_digest,
             "round": request.round,
             "acknowledges": list(given.acknowledges),
@@ -290,8 +331,8 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked, keep: C
     # Where the message is lost, the sweep looks at it at once.
     Request.objects.filter(pk=request.pk).update(look_again_at=None)
     wake.request(request.pk)
-    if review.decision == REQUEST_CHANGES:
-        wake.notice(request.pk, "changes_requested")
+    if notice := NOTICES.get(review.decision):
+        wake.notice(request.pk, notice)
     return review
 
 
@@ -302,7 +343,7 @@ def _find_earlier(by: Caller, request: Request, checked: Checked, decision: str)
     given twice: it counts also where two people only look like one.
     """
     given = request.reviews.filter(round=request.round)
-    for other in given.filter(user__isnull=False).exclude(user=by.user) if decision == "Approve" else ():
+    for other in given.filter(user__isnull=False).exclude(user=by.user) if decision in LETS_GO else ():
         if checked.person.is_same(access.person_who_reviewed(other)):
             name = checked.identity.username
             called = "" if other.username == name else f" and as {other.username}"
@@ -321,6 +362,7 @@ def _new_review(by: Caller, request: Request, given: Given, checked: Checked, ea
         decision=given.decision,
         subject_digest=given.subject_digest,
         reason=given.reason,
+        incident=given.incident,
         channel=given.channel,
         voter=_voter(by),
         user=by.user,
@@ -349,7 +391,7 @@ def _check_may_replace(earlier: Review | None, later: Review) -> None:
         raise AlreadyReviewed(
             f"you made a later decision {Review.Channel(earlier.channel).words}: {earlier.decision}. That one counts"
         )
-    is_a_no = later.decision != "Approve" and earlier.decision not in ("Deny", later.decision)
+    is_a_no = later.decision not in LETS_GO and earlier.decision not in ("Deny", later.decision)
     given = later.request.reviews.filter(round=later.round, voter=later.voter)
     if given.count() >= MAX_REVIEWS and not is_a_no:
         raise AlreadyReviewed(

@@ -14,7 +14,7 @@ from approvals.clock import database_now
 from approvals.gate import GateAnswer, GateFacts, Next, Reason, reader
 from approvals.gate.deletions import WORDS
 from approvals.gate.facts import PolicyFacts, Unreviewed, value_of
-from approvals.gate.people import change_requests, count, is_grant, may_use_account
+from approvals.gate.people import break_glass_of, change_requests, count, is_grant, may_use_account
 from approvals.gate.rules import standings
 from approvals.ledger import claims, moves, rounds
 from approvals.ledger.moves import locked, move
@@ -77,8 +77,9 @@ def _give_verdict(row: Request, facts: GateFacts, answer: GateAnswer) -> None:
     verdict = "Approved" if answer.may else "Denied"
     found, free = count(facts), value_of(facts.unreviewed) or Unreviewed(False)
     is_unreviewed = answer.may and free.is_enough and found.approvals < found.needed
-    why = WORDS if is_unreviewed else found.words
-    if answer.may and row.approval_rules:
+    broken = break_glass_of(facts) if answer.may else None
+    why = f"{broken.name} broke glass; {found.words}" if broken else WORDS if is_unreviewed else found.words
+    if answer.may and row.approval_rules and not broken:
         why = f"{why}, as approval rules need: {', '.join(rule['name'] for rule in row.approval_rules)}"
     Verdict.objects.create(
         request=row, round=row.round, verdict=verdict, subject_digest=row.subject_digest, given_at=database_now()

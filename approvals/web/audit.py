@@ -52,6 +52,7 @@ SENTENCES = {
     "request.cleared": "removed the report and details of the request, which were kept long enough",
     "request.waits": "is waiting before it creates a request",
     "source.moved": "has a source that changed",
+    "request.change-words": "recorded another reason or ticket of the change",
     "request.labels": "recorded new labels of the deployment",
     "request.requester-known": "learned who requested it",
     "review.not_counted": "made a review with kubectl, which does not count",
@@ -94,7 +95,14 @@ SENTENCES = {
     "chat.unlinked": "unlinked a chat account",
     "keys.rotated": "rotated the encryption keys",
 }
-DECIDED = {"Approve": "approved", "Deny": "denied", REQUEST_CHANGES: "requested changes"}
+DECIDED = {
+    "Approve": "approved",
+    "Deny": "denied",
+    REQUEST_CHANGES: "requested changes",
+    "BreakGlass": "broke glass",
+    "Accept": "accepted the break-glass afterwards",
+    "Object": "objected to the break-glass afterwards",
+}
 
 
 ROWS = 50

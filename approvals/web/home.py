@@ -14,8 +14,8 @@ from approvals.access import Caller
 from approvals.errors import InvalidInput
 from approvals.models import Cluster
 from approvals.selectors import account as selector
+from approvals.selectors import debts, keyset
 from approvals.selectors import inbox as lists
-from approvals.selectors import keyset
 from approvals.selectors.account import News
 from approvals.selectors.inbox import ORDER_OF_TAB
 from approvals.selectors.inbox_columns import SORTS
@@ -26,6 +26,7 @@ from approvals.web.inbox import Everywhere, ListedRequest, Mine, askers_of, rows
 from approvals.web.rendering import Followed, is_counted, note_told, page, part_of
 
 MINE = 5
+MOST_OWED = 20
 # Kubernetes is asked by name about as many requests as the inbox has on a page.
 ASKED = 50
 # Between two looks at a page that is open in a browser.
@@ -59,6 +60,7 @@ def _list(http: HttpRequest) -> Followed:
         "count": count,
         "waiting": waiting[:MINE],
         "clusters": clusters,
+        "owed": debts.owed_on(clusters)[:MOST_OWED],
     }
     body = part_of(http, "workspace/_news.html", facts)
     return Followed("home", reverse("news-list"), SECONDS, body)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib import import_module
@@ -18,9 +18,11 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from approvals.clock import database_now
+from approvals.ledger.change_words import ticket_url
 from approvals.lifecycle import State
-from approvals.models import Request
+from approvals.models import BREAK_GLASS, Request, Review
 from approvals.models.review import VIA_WORDS
+from approvals.selectors import debts
 from approvals.selectors.pages import bundle_words, version_words
 from approvals.selectors.status import TONES as REQUEST_TONES
 from provisioner.api_groups import RBAC_GROUP
@@ -37,6 +39,9 @@ STATE_WORDS = {
     "in_review": "in review",
     "not-selected": "not selected",
     "RequestChanges": "Request changes",
+    "BreakGlass": "broke glass",
+    "Accept": "accepted afterwards",
+    "Object": "objected afterwards",
     "open": "differs",
     "corrected": "corrected",
 }
@@ -66,6 +71,9 @@ TONES: dict[str, str] = {
     "passes": "good",
     "Failed": "bad",
     "RequestChanges": "warn",
+    "BreakGlass": "bad",
+    "Accept": "good",
+    "Object": "bad",
     "changes requested": "warn",
     "waiting": "warn",
     "Deny": "bad",
@@ -188,6 +196,20 @@ def pairs(values: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
 def label_words(labels: Mapping[str, str]) -> list[str]:
     """`key=value` of each label, as kubectl writes it: one without a value counts, too."""
     return [f"{key}={value}" for key, value in sorted(labels.items())]
+
+
+@register.filter
+def broken_glass(item: Request, reviews: Iterable[Review]) -> debts.BrokenGlass | None:
+    """The break-glass of the present round, of all `reviews` of a request."""
+    rows = (it for it in reviews if it.decision == BREAK_GLASS and it.round == item.round and not it.is_replaced)
+    broken = next(rows, None)
+    return debts.glass_of(broken) if broken else None
+
+
+@register.filter
+def ticket_link(ticket: str) -> str:
+    """The address of a change ticket, "" where the operator gave none."""
+    return ticket_url(ticket)
 
 
 @register.filter

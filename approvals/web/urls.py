@@ -7,7 +7,7 @@ from approvals.web import audit, bulk_decisions, clusters, deciding, health_endp
 from approvals.web.catalogs import catalogs, packages
 from approvals.web.catalogs import changes as catalog_changes
 from approvals.web.deployments import config_editor, install_proposal, views
-from approvals.web.requests import request_page, tabs
+from approvals.web.requests import break_glass, request_page, tabs
 from approvals.web.signing_in import accounts, oidc
 
 CATALOG = "catalogs/<slug:cluster>/<str:name>"
@@ -37,6 +37,8 @@ urlpatterns = [
     path("requests/<uuid:uid>/review", request_page.review, name="request-review"),
     path("requests/<uuid:uid>/reviews/<int:review_id>/dismiss", request_page.dismiss, name="request-review-dismiss"),
     path("requests/<uuid:uid>/apply-at", request_page.apply_at, name="request-apply-at"),
+    path("requests/<uuid:uid>/break-glass", break_glass.show, name="request-break-glass"),
+    path("requests/<uuid:uid>/review-afterwards", break_glass.review_afterwards, name="request-afterwards"),
     path("requests/<uuid:uid>/withdraw", request_page.withdraw, name="request-withdraw"),
     path("requests/<uuid:uid>/dependencies", request_page.make_dependencies, name="request-dependencies"),
     path("requests/<uuid:uid>/report.html", request_page.report_file, name="request-report"),

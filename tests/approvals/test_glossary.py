@@ -21,13 +21,13 @@ PLAIN = frozenset(
     re.findall(
         "[a-z]+",
         """
-        about access active activity actor address after again agent allows answered api apitoken approved as ask
-        asked asker askers at attempts author authors available awaits back because before began begun beyond body
+        about access active activity actor address after afterwards again agent allows answered api apitoken approved as ask
+        asked asker askers at attempts author authors available awaits back because before began begun beyond body break
         broken bulk by byte callback change changed changes check claimed code command computed config corrected count
         create created current deaths decide default delete deleting deletion dependencies deprecated description
         detail differing differs display document done earlier edit editor end ended engine etag exchange expires
         export expression facts failures fields files finished first followed for format found from front generation
-        given gone group groups has held hash headline healthy healthz helm home icon id in install is key keys kind known
+        given glass gone group groups has held hash headline healthy healthz helm home icon id in install is key keys kind known
         kubeconfig kubernetes labels last leave length lines linked list log look looked may me message metrics
         mirrored mode more moved name names namespace new news no not nothing number observed of offers oidc options
         origin others out overdue override own password paused people planned polls position possible previous problem

@@ -24,7 +24,6 @@ TESTED_ELSEWHERE = {
     "approvals.catalogs.followed_packages": "tests/approvals/ledger/test_upgrades.py",
     "approvals.errors": "tests/approvals/api",
     "approvals.gate.reviewer_checks": "tests/approvals/services",
-    "approvals.gate.unseen_limits": "tests/approvals/security/test_unseen.py",
     "approvals.instruments": "tests/approvals/metrics",
     "approvals.jobs": "tests/approvals/working",
     "approvals.ledger.optionals": "tests/journeys/applying/test_optional.py",

@@ -11,6 +11,7 @@ from rest_framework import serializers
 from approvals import refusals
 from approvals.access.sight import without_values
 from approvals.clock import database_now
+from approvals.ledger.change_words import REASON_LENGTH, TICKET_FORM, TICKET_LENGTH, ChangeWords
 from approvals.models import BundleDeployment, Cluster, Drift, KeptValue, Revision
 from approvals.selectors.followed_sources import followed, offered
 from approvals.services.revisions import MAX_REASON
@@ -209,14 +210,28 @@ class DriftSerializer(serializers.ModelSerializer[Drift]):
         return "" if self.get_is_hidden(row) else row.server_words
 
 
-class DeploymentInput(serializers.Serializer[Any]):
+class ChangeWordsInput(serializers.Serializer[Any]):
+    """Why a change is made; kept with its request, and written into annotations of the BundleDeployment."""
+
+    change_reason = serializers.CharField(max_length=REASON_LENGTH, allow_blank=True, default="")
+    change_ticket = serializers.RegexField(
+        rf"\A{TICKET_FORM}\Z", max_length=TICKET_LENGTH, allow_blank=True, default="", help_text="without an @"
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Both as one value, `words`."""
+        attrs["words"] = ChangeWords.of_text(attrs.pop("change_reason"), attrs.pop("change_ticket"))
+        return attrs
+
+
+class DeploymentInput(ChangeWordsInput):
     cluster = serializers.SlugField()
     name = serializers.CharField(max_length=52)
     labels = serializers.DictField(child=serializers.CharField(max_length=63), default=dict)
     spec = serializers.DictField()
 
 
-class SpecInput(serializers.Serializer[Any]):
+class SpecInput(ChangeWordsInput):
     generation = serializers.IntegerField(min_value=1)
     spec = serializers.DictField()
 
@@ -230,19 +245,23 @@ class PauseInput(serializers.Serializer[Any]):
     reason = serializers.CharField(max_length=900, allow_blank=True, default="")
 
 
-class RollbackInput(serializers.Serializer[Any]):
+class RevisionInput(serializers.Serializer[Any]):
     revision = serializers.IntegerField(min_value=1, max_value=999_999_999)
 
 
-class RotateInput(serializers.Serializer[Any]):
+class RollbackInput(RevisionInput, ChangeWordsInput):
+    pass
+
+
+class RotateInput(ChangeWordsInput):
     target = serializers.CharField(
         max_length=520, help_text="a Secret, SECRET/KEY, or `*` for all values but names of objects"
     )
 
 
-class ReinstateInput(RollbackInput):
+class ReinstateInput(RevisionInput):
     reason = serializers.CharField(max_length=MAX_REASON, allow_blank=True, default="")
 
 
-class RevokeInput(RollbackInput):
+class RevokeInput(RevisionInput):
     reason = serializers.CharField(max_length=MAX_REASON, help_text="why nobody should roll back to it")

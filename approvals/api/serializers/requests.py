@@ -13,7 +13,8 @@ from approvals import services
 from approvals.api.serializers.deployments import DIGEST, SPEC
 from approvals.api.serializers.policies import EvaluationSerializer
 from approvals.lifecycle import State
-from approvals.models import Dismissal, Outcome, Request, Review, VoidedRound
+from approvals.models import AFTERWARDS, BREAK_GLASS, Dismissal, Outcome, Request, Review, VoidedRound
+from approvals.selectors import debts
 from approvals.selectors.inbox_columns import REST_COLUMNS, Column
 from approvals.services.approval_terms import acknowledgements
 from approvals.services.waivers import MAX_WAIVER_REASON, MAX_WAIVERS
@@ -53,6 +54,7 @@ class ReviewSerializer(serializers.ModelSerializer[Review]):
             "decision",
             "subject_digest",
             "reason",
+            "incident",
             "channel",
             "username",
             "groups",
@@ -84,9 +86,12 @@ class WaiverInput(serializers.Serializer[Any]):
 
 class ReviewInput(serializers.Serializer[Any]):
     decision = serializers.ChoiceField(
-        choices=services.reviews.DECISIONS,
+        choices=[*services.reviews.DECISIONS, BREAK_GLASS, *AFTERWARDS],
         help_text="RequestChanges needs a reason; it holds back every approval, in later rounds too, until its author "
-        "reviews again or it is dismissed",
+        "reviews again or it is dismissed. BreakGlass needs a reason and an incident, Object a reason",
+    )
+    incident = serializers.CharField(
+        max_length=200, allow_blank=True, default="", help_text="with BreakGlass: the number of the incident"
     )
     subject_digest = serializers.CharField(max_length=80, help_text="the digest of what you reviewed")
     reason = serializers.CharField(max_length=4000, allow_blank=True, default="")
@@ -255,6 +260,8 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
             "subject_digest",
             "pins",
             "bundles",
+            "change_reason",
+            "change_ticket",
             "requesters",
             "is_requester_known",
             "is_unattended",
@@ -340,7 +347,17 @@ class MadeUpSerializer(serializers.Serializer[Any]):
     checksums = MadeChecksumSerializer(many=True)
 
 
+class BreakGlassSerializer(serializers.Serializer[Any]):
+    username = serializers.CharField(source="broken.username", help_text="who broke glass")
+    incident = serializers.CharField(source="broken.incident")
+    reason = serializers.CharField(source="broken.reason")
+    given_at = serializers.DateTimeField(source="broken.given_at")
+    due_at = serializers.DateTimeField(help_text="by when somebody else has to review it")
+    is_owed = serializers.BooleanField(help_text="whether the request went by it, and nobody has reviewed it yet")
+
+
 class RequestDetailSerializer(RequestSerializer):
+    break_glass = serializers.SerializerMethodField(help_text="null if nobody broke glass in the current round")
     reviews = ReviewSerializer(many=True)
     voided_rounds = VoidedRoundSerializer(many=True, help_text="rounds whose reviews no longer count, with the reason")
     to_acknowledge = serializers.SerializerMethodField()
@@ -364,6 +381,7 @@ class RequestDetailSerializer(RequestSerializer):
             "spec",
             "reviews",
             "evaluations",
+            "break_glass",
             "voided_rounds",
             "since_your_review",
             "to_acknowledge",
@@ -376,6 +394,11 @@ class RequestDetailSerializer(RequestSerializer):
     def get_evaluations(self, request: Request) -> list[dict[str, Any]]:
         evaluations, terms = self.context["evaluations_of"](request)
         return list(EvaluationSerializer(evaluations, many=True, context={"terms": terms}).data)
+
+    @extend_schema_field(BreakGlassSerializer(allow_null=True))
+    def get_break_glass(self, request: Request) -> dict[str, Any] | None:
+        broken = debts.break_glass_of(request)
+        return dict(BreakGlassSerializer(debts.glass_of(broken)).data) if broken else None
 
     @extend_schema_field(SinceReviewSerializer(allow_null=True))
     def get_since_your_review(self, request: Request) -> dict[str, Any] | None:

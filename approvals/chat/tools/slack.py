@@ -25,7 +25,9 @@ from approvals.chat.tool import (
     raw_body,
     storable,
 )
-from approvals.models import Report, Request
+from approvals.ledger.change_words import ticket_url
+from approvals.models import ACCEPT, Report, Request
+from approvals.selectors import debts
 from approvals.selectors.status import status
 from provisioner.escaping import visible
 from provisioner.sentences import and_more, some
@@ -37,6 +39,7 @@ MAX_BODY_BYTES = 1024 * 1024
 SALT = "approvals.chat.slack"
 # Slack takes 3000 characters in one section.
 MAX_TEXT = 2600
+MAX_WORDS = 300
 REPLY_ORIGIN = ("https", "hooks.slack.com")
 # A click on a button that opens a page is told to us too, and asks for nothing.
 OPENS = "open"
@@ -85,6 +88,8 @@ class Slack(ChatTool):
         title = f"*{escaped(request.deployment.name)}* on {escaped(request.deployment.cluster.name)}"
         if occasion in ("decided", "changes_requested"):
             return {"text": f"{title}: {_standing(request)} <{url}|open>"}
+        if occasion in ("break_glass", "reviewed"):
+            return {"text": f"{_break_glass(request, title, occasion)} <{url}|open>"}
         if occasion == "voided":
             return {"text": f"{title}: {_voided(request)} <{url}|open>"}
         report = request.reports.filter(round=request.round).first()
@@ -93,7 +98,9 @@ class Slack(ChatTool):
         if report and not services.why_not_unseen(request) and not named:
             buttons.append(_button("Approve", "approve", value=button_value(request, "Approve"), style="primary"))
         buttons.append(_button("Deny", "deny", value=button_value(request, "Deny"), style="danger"))
-        words = f"{title} needs a review\n{_summary(report, [*_rules(request), *_to_name(named)])}"
+        change = _change(request)
+        facts = [*_rules(request), *_to_name(named)]
+        words = f"{title} needs a review\n{change}{_summary(report, facts, MAX_TEXT - len(change))}"
         return {
             "text": f"{escaped(request.deployment.name)} needs a review: {url}",
             "blocks": [
@@ -102,6 +109,31 @@ class Slack(ChatTool):
                 {"type": "actions", "elements": buttons},
             ],
         }
+
+
+def _change(request: Request) -> str:
+    """A line with the ticket and the reason of the change, "" where there are none."""
+    ticket, reason = (escaped(text)[:MAX_WORDS] for text in (request.change_ticket, request.change_reason))
+    url = escaped(ticket_url(request.change_ticket))
+    ticket = f"<{url}|{ticket}>" if 0 < len(url) <= MAX_WORDS else ticket
+    words = ": ".join(filter(None, (ticket, reason)))
+    return f"for {words}\n" if words else ""
+
+
+def _break_glass(request: Request, title: str, occasion: str) -> str:
+    """Who broke glass and why, loud; or how it was reviewed afterwards."""
+    broken = debts.break_glass_of(request)
+    if broken is None:
+        return f"{title}: the break-glass was taken back"
+    who, incident = escaped(broken.username), escaped(broken.incident)[:MAX_WORDS]
+    answer = debts.answer_to(broken) if occasion == "reviewed" else None
+    if answer:
+        what = "accepts" if answer.decision == ACCEPT else "objects to"
+        said = f"{escaped(answer.username)} {what} the break-glass of {who} for incident {incident}"
+        return f"{title}: {said}{f': {escaped(answer.reason)[:MAX_TEXT]}' if answer.reason else ''}"
+    owed = f"somebody else must review it by {debts.due_at(broken):%Y-%m-%d %H:%M} UTC"
+    reason = escaped(broken.reason)[:MAX_TEXT]
+    return f":rotating_light: *BREAK-GLASS* {title} by {who}, incident {incident}: {reason}\n{owed}"
 
 
 def _standing(request: Request) -> str:
@@ -190,7 +222,7 @@ def _to_name(named: list[services.Acknowledgement]) -> list[str]:
     return [f"an approval must acknowledge: {each}" for each in (*telling, more) if each]
 
 
-def _summary(report: Report | None, to_name: list[str]) -> str:
+def _summary(report: Report | None, to_name: list[str], room: int) -> str:
     """How many findings of each severity, then as many whole lines of what is to be named and of the headline as fit,
     and how many do not."""
     if report is None:
@@ -199,7 +231,7 @@ def _summary(report: Report | None, to_name: list[str]) -> str:
     lines = [" · ".join(counts) or "no findings"]
     headline = [f"• {escaped(line)}" for line in (*to_name, *report.headline)]
     for position, line in enumerate(headline):
-        if sum(map(len, lines)) + len(lines) + len(line) > MAX_TEXT:
+        if sum(map(len, lines)) + len(lines) + len(line) > room:
             return "\n".join([*lines, f"… {and_more(len(headline) - position)}: open the request"])
         lines.append(line)
     return "\n".join(lines)

@@ -13,7 +13,8 @@ from approvals.audit import MACHINE, Actor
 from approvals.catalogs import followed_packages
 from approvals.clock import database_now
 from approvals.errors import Busy
-from approvals.ledger import claims, labels, quotas, references
+from approvals.ledger import change_words, claims, labels, quotas, references
+from approvals.ledger.change_words import ChangeWords
 from approvals.ledger.digests import options_digest
 from approvals.ledger.moves import move
 from approvals.ledger.pivots.requests import (
@@ -25,6 +26,7 @@ from approvals.ledger.pivots.requests import (
     ensure_rotation_request,
     hold_open,
     join,
+    list_words,
     problem_of,
 )
 from approvals.ledger.pivots.writers import SpecWriter
@@ -51,13 +53,19 @@ PAUSE_REASON_LENGTH = 1000
 
 @transaction.atomic
 def see(
-    *, cluster: Cluster, obj: Mapping[str, Any], writer: SpecWriter | None, asker: SpecWriter | None = None
+    *,
+    cluster: Cluster,
+    obj: Mapping[str, Any],
+    writer: SpecWriter | None,
+    asker: SpecWriter | None = None,
+    words: ChangeWords | None = None,
 ) -> BundleDeployment:
     """Copy a BundleDeployment as it stands in the cluster, and make a request where that is a pivot.
 
     An older open request is superseded in this same transaction. Seeing the same object again changes nothing; what
     is older than the row is ignored. `writer` is who made this generation of the spec, None where nobody can tell;
-    `asker` is who asked for it once more or for its deletion, which may leave the spec someone else's (S05).
+    `asker` is who asked for it once more or for its deletion, which may leave the spec someone else's (S05). `words` is
+    what a door of ours wrote of the change.
     """
     meta = obj["metadata"]
     spec = dict(obj.get("spec") or {})
@@ -93,7 +101,7 @@ def see(
     rotated = "" if is_at_work else _newly_asked(deployment, meta, ROTATE, "asked_rotation", ROTATION_LENGTH)
     # A copy of another deployment's manifest has its annotation, too: of a new one there is nothing to make anew.
     rotation = "" if is_first else rotated.partition("@")[0]
-    _note_writes(deployment, generation, writer, spec, meta, is_back=gone_at is not None)
+    _note_writes(deployment, generation, writer, spec, meta, is_back=gone_at is not None, words=words)
     # A request that was withdrawn because its deployment was called gone: nobody wanted to end it.
     latest = deployment.requests.order_by("-number").first() if gone_at else None
     is_withdrawn = latest and gone_at and latest.state == State.WITHDRAWN and latest.changed_at >= gone_at
@@ -108,6 +116,7 @@ def see(
         ensure_rotation_request(deployment, [rotation], asker)
     else:
         ensure_request(deployment, again=is_asked_again, asker=asker)
+    _follow_words(deployment, asker or writer)
     labels.follow(deployment)
     if asker:
         is_again = not rollback_to and not deployment.deletion_requested_at
@@ -189,6 +198,7 @@ def _note_writes(
     meta: Mapping[str, Any],
     *,
     is_back: bool,
+    words: ChangeWords | None,
 ) -> None:
     """`is_back`: it was called gone, and the cluster is right (S42)."""
     previous = deployment.generation
@@ -210,6 +220,7 @@ def _note_writes(
     if meta.get("deletionTimestamp") and deployment.deletion_requested_at is None:
         deployment.deletion_requested_at = database_now()
     deployment.save()
+    change_words.observe(deployment, meta, is_new_spec=generation > previous, written=words)
     # What may move of its sources is looked at from now on, as the spec says.
     is_written = generation > previous or is_back
     if is_written or not deployment.followed_references.exists():
@@ -234,6 +245,12 @@ def _note_writes(
         audit.record(verb="deployment.back", actor=MACHINE, deployment=deployment)
     if noted or is_back:
         wake.deployment(deployment.pk)
+
+
+def _follow_words(deployment: BundleDeployment, person: SpecWriter | None) -> None:
+    actor = Actor(person.identity.username, person.via) if person else Actor("unknown", "cluster")
+    if request := change_words.follow(deployment, actor):
+        list_words(request)
 
 
 def _note_write(deployment: BundleDeployment, generation: int, writer: SpecWriter | None) -> bool:

@@ -15,7 +15,7 @@ from approvals.audit import MACHINE, Actor
 from approvals.bundle_spec import BundleSpec, parse_spec
 from approvals.clock import database_now
 from approvals.errors import UNREADABLE, KeyMissing
-from approvals.ledger import labels, made_values, quotas, rounds
+from approvals.ledger import change_words, labels, made_values, quotas, rounds
 from approvals.ledger.moves import locked, move
 from approvals.ledger.pivots.writers import (
     SpecWriter,
@@ -66,6 +66,7 @@ def keep_problem(deployment: BundleDeployment, words: str) -> None:
 _RENDERED = (Request.Purpose.DEPLOY, Request.Purpose.ROTATE)
 # Searching reads every text: no more of a headline than a row shows.
 MAX_TEXT = 400
+MAX_REASON_TEXT = 100
 MAX_FORMAT = 60
 
 
@@ -78,6 +79,13 @@ def list_request(request: Request) -> None:
     """For a request that was just made: its name and its requesters."""
     RequestText.objects.create(request=request, text=_search_text(request, ()))
     list_askers(request)
+
+
+def list_words(request: Request) -> None:
+    """The words of a change that were written later."""
+    report = request.reports.filter(round=request.round).only("headline").first()
+    text = _search_text(request, report.headline if report else ())
+    RequestText.objects.update_or_create(request=request, defaults={"text": text})
 
 
 def list_askers(request: Request) -> None:
@@ -111,7 +119,8 @@ def listed_rules(findings: Iterable[Finding]) -> Mapping[str, int]:
 
 
 def _search_text(request: Request, headline: Sequence[str]) -> str:
-    return "\n".join([request.deployment.name, *headline]).casefold()[:MAX_TEXT]
+    words = [request.change_ticket, request.change_reason[:MAX_REASON_TEXT]]
+    return "\n".join([request.deployment.name, *filter(None, words), *headline]).casefold()[:MAX_TEXT]
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,6 +422,7 @@ def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
     spec = like.request.spec if like else deployment.spec
     earlier = _find_passed_on(deployment, asking)
     rotation = {*asking.rotation, *(earlier.rotation if earlier else ())}
+    words = change_words.take_up(deployment, of=asking.stands_for)
     request = Request.objects.create(
         deployment=deployment,
         cluster_id=deployment.cluster_id,
@@ -425,6 +435,8 @@ def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
         earlier_labels=labels.earlier(latest),
         options_digest=deployment.options_digest,
         rotation=sorted(rotation),
+        change_reason=words.reason,
+        change_ticket=words.ticket,
         bundles=active.request.bundles if is_rotation and active else [],
         requesters=requesters,
         is_requester_known=is_known,
@@ -447,6 +459,8 @@ def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
             "purpose": asking.purpose,
             "generation": deployment.generation,
             **({"rotates": sorted(rotation)} if rotation else {}),
+            **({"reason": words.reason} if words.reason else {}),
+            **({"ticket": words.ticket} if words.ticket else {}),
             **({"standsFor": names} if asking.stands_for else {}),
         },
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from approvals.errors import CHANGE_OR_ASK
 from approvals.lifecycle import State
-from approvals.models import BundleDeployment, Request, Revision, Verdict, VoidedRound
+from approvals.models import ACCEPT, BundleDeployment, Request, Review, Revision, Verdict, VoidedRound
 from approvals.selectors.followed_sources import FollowedReference, OfferedUpgrade
 from approvals.selectors.lists import DriftSummary
 from approvals.steps.restore import OVERDUE
@@ -144,6 +144,7 @@ def readiness_on_the_way(facts: ReadinessFacts) -> Readiness:
 MAX_MESSAGE = 8000
 SOURCES = "SourcesAvailable"
 UPGRADES = "UpgradeAvailable"
+REVIEW_OWED = "ReviewOwed"
 HEALTHY = "Current"
 
 
@@ -348,6 +349,16 @@ def of_request(
             words = request.deployment.health_message
             found.append(_healthy(request.deployment, revision, words, since))
     return found
+
+
+def of_break_glass(broken: Review, answer: Review | None, due_at: datetime) -> Condition:
+    """ReviewOwed: whether somebody still has to review afterwards what went by a break-glass."""
+    words = f"{broken.username} broke glass for incident {broken.incident}"
+    if answer is None:
+        due = f"somebody else who may approve has to accept it or object by {instant(due_at)}"
+        return Condition(REVIEW_OWED, True, "BreakGlass", f"{words}: {due}", broken.given_at)
+    said = "accepted it" if answer.decision == ACCEPT else f"objected: {answer.reason}"
+    return Condition(REVIEW_OWED, False, f"{answer.decision}ed", f"{words}; {answer.username} {said}", answer.given_at)
 
 
 def told(request: Request) -> str:

@@ -1,8 +1,9 @@
 """Events of Kubernetes about a BundleDeployment: where its request stands, and the address of its page.
 
-Whoever may list events reads them, so they hold nothing of reports, reviews or what the API server said. Their
-namespace is `default`, which is that of objects without one. The same state again is one more in the series of its
-event, no second event. Nothing depends on them: where Pratique may not write them, there are none.
+Whoever may list events reads them, so they hold nothing of reports, reviews or what the API server said. Of a change
+they say the ticket. Their namespace is `default`, which is that of objects without one. The same state again is one
+more in the series of its event, no second event. Nothing depends on them: where Pratique may not write them, there are
+none.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from typing import Any
 from approvals.clock import database_now
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request
+from approvals.selectors import debts
 from approvals.steps.mirroring.conditions import camel
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import AlreadyExists, PratiqueError, TryLater
+from provisioner.escaping import visible
 from provisioner.values import ObjectRef
 
 logger = logging.getLogger(__name__)
@@ -60,6 +63,9 @@ def event_of(deployment: BundleDeployment, request: Request, *, name: str, url: 
     standing = f"{request.uid} {request.round} {request.state} {request.problem_code}"
     suffix = hashlib.sha256(standing.encode()).hexdigest()[:SUFFIX]
     words = f"{request.state.replace('_', ' ')}{f' ({request.problem_code})' if request.problem_code else ''}"
+    ticket = f" for ticket {visible(request.change_ticket)}" if request.change_ticket else ""
+    broken = debts.break_glass_of(request)
+    glass = f" by break-glass of {broken.username} for incident {broken.incident}" if broken else ""
     about = {"apiVersion": f"{OWN_GROUP}/v1alpha2"}
     return {
         "apiVersion": API_VERSION,
@@ -72,8 +78,8 @@ def event_of(deployment: BundleDeployment, request: Request, *, name: str, url: 
         "reason": camel(request.problem_code) if request.problem_code else camel(request.state, "_"),
         "regarding": {**about, "kind": "BundleDeployment", "name": deployment.name, "uid": deployment.uid},
         "related": {**about, "kind": "BundleDeploymentRequest", "name": name},
-        "note": f"Request {name} is {words}: {url}".encode()[:MAX_NOTE].decode(errors="ignore"),
-        "type": "Warning" if request.state in BAD else "Normal",
+        "note": f"Request {name}{ticket} is {words}{visible(glass)}: {url}".encode()[:MAX_NOTE].decode(errors="ignore"),
+        "type": "Warning" if broken or request.state in BAD else "Normal",
     }
 
 

@@ -7,7 +7,7 @@ what somebody else wrote into it is theirs by field manager, and would stop ever
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -19,10 +19,10 @@ from approvals.catalogs import bundle_choice
 from approvals.clock import database_now
 from approvals.gate import live_deployment
 from approvals.gate.unseen_limits import why_not_unseen
-from approvals.ledger import pivots
+from approvals.ledger import change_words, pivots
 from approvals.lifecycle import OPEN, State
-from approvals.models import BundleDeployment, Request, Revision
-from approvals.selectors import followed_sources, lists
+from approvals.models import BundleDeployment, Request, Review, Revision
+from approvals.selectors import debts, followed_sources, lists
 from approvals.steps.mirroring import conditions, events
 from approvals.steps.mirroring.deployment_words import mirror_name, why
 from approvals.steps.running.observe import is_due, note_unknown, observe
@@ -190,6 +190,7 @@ def _mirror_status(api: Api, deployment: BundleDeployment, live: JsonObject, kep
     shown.append(conditions.of_drift(deployment, latest, lists.summary(deployment=deployment)))
     shown += conditions.of_sources(followed_sources.followed(deployment=deployment))
     shown += conditions.of_upgrades(followed_sources.offered(deployment=deployment))
+    shown += _reviews_owed(debts.owed().filter(request__deployment=deployment)[:1])
     status: dict[str, Any] = {
         "observedGeneration": deployment.generation,
         "conditions": [condition.record(generation=deployment.generation) for condition in shown],
@@ -202,6 +203,10 @@ def _mirror_status(api: Api, deployment: BundleDeployment, live: JsonObject, kep
     }
     if _by_type(live.get("status") or {}) != _by_type(status):
         _apply(api, deployment, {"status": status}, apply_status)
+
+
+def _reviews_owed(broken: Iterable[Review]) -> list[conditions.Condition]:
+    return [conditions.of_break_glass(row, debts.answer_to(row), debts.due_at(row)) for row in broken]
 
 
 def _stands(deployment: BundleDeployment, latest: Request | None) -> str:
@@ -275,6 +280,7 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
     verdict = request.verdicts.filter(round=request.round).first()
     revision = Revision.objects.filter(request=request).first()
     found = conditions.of_request(request, verdict, revision, request.voided_rounds.last())
+    found += _reviews_owed([broken] if (broken := debts.break_glass_of(request)) and verdict else [])
     status = {
         "conditions": [condition.record() for condition in found],
         "round": request.round,
@@ -284,6 +290,8 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
         "pins": [f"{pin['kind']}:{pin['digest']}" for pin in request.pins],
         "bundles": _bundles(request),
         **({"applyAt": conditions.instant(request.apply_at)} if request.apply_at else {}),
+        "changeReason": visible(request.change_reason, keep_newlines=True)[: change_words.REASON_LENGTH],
+        "changeTicket": visible(request.change_ticket)[: change_words.TICKET_LENGTH],
         "expiresAt": conditions.instant(request.expires_at),
         "reportSummary": _report_summary(request),
         "reviewsSummary": _reviews_summary(request),

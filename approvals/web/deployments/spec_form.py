@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.validators import RegexValidator
 
 from approvals.bundle_spec import DEFAULT_FORMAT, INTERVAL_FORM, KINDS, SpecSource, UpgradePolicy, parse_spec
+from approvals.ledger.change_words import REASON_LENGTH, TICKET_FORM, TICKET_LENGTH, ChangeWords
 from approvals.models import Cluster
 from approvals.web.fields import LabelsField, YamlField, mono
 from provisioner.catalogs.spec_source import CatalogSource
@@ -69,6 +70,7 @@ LEFT_OUT = {
     "config": "config",
 }
 FURTHER = (*CHOSEN, *(name for name in LEFT_OUT if name != "config"), "rest")
+WORDS = ("change_reason", "change_ticket")
 # What the form asks for by itself, and what has a door of its own.
 UPGRADE_POLICY = "upgradePolicy"
 OWN_FIELDS = {"installNamespace", "serviceAccountName", "sources", "paused", UPGRADE_POLICY}
@@ -219,6 +221,20 @@ class SpecForm(forms.Form):
         help_text="YAML: format, optionalKinds, revisionHistoryLimit and other fields of the CRD.",
         example="{format: plain, revisionHistoryLimit: 10}",
     )
+    change_reason = forms.CharField(
+        label="Reason for the change",
+        help_text="Shown to reviewers, in chat and in the audit, with this change only.",
+        required=False,
+        max_length=REASON_LENGTH,
+        widget=forms.Textarea(attrs={"rows": 2}),
+    )
+    change_ticket = forms.CharField(
+        label="Change ticket",
+        required=False,
+        max_length=TICKET_LENGTH,
+        widget=forms.TextInput(attrs=mono()),
+        validators=[RegexValidator(rf"\A{TICKET_FORM}\Z", "A ticket contains no @.")],
+    )
     generation = forms.IntegerField(required=False, min_value=0, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, **more: Any) -> None:
@@ -273,7 +289,7 @@ class SpecForm(forms.Form):
 
     def first(self) -> list[forms.BoundField]:
         beside = {"secret", "secret_host", "interval", "upgrade_policy"}
-        later = {*FURTHER, "config", *beside, *(field.name for field in SOURCE_FIELDS)}
+        later = {*FURTHER, *WORDS, "config", *beside, *(field.name for field in SOURCE_FIELDS)}
         return [field for field in self if field.name not in later]
 
     def groups(self) -> list[Group]:
@@ -293,6 +309,13 @@ class SpecForm(forms.Form):
     def further(self) -> list[forms.BoundField]:
         """What has an answer that suits most, so that it is shown on demand."""
         return [self[name] for name in FURTHER]
+
+    def why(self) -> list[forms.BoundField]:
+        """What is about this change, and stands in no spec."""
+        return [self[name] for name in WORDS]
+
+    def words(self) -> ChangeWords:
+        return ChangeWords.of_text(*(self.cleaned_data[name] for name in WORDS))
 
     def is_further_wrong(self) -> bool:
         return any(name in self.errors for name in FURTHER)

@@ -23,10 +23,11 @@ from approvals.access.sight import Sight, shown_spec, without_values
 from approvals.clock import database_now
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, Refused
 from approvals.ledger import made_values
+from approvals.ledger.change_words import ChangeWords
 from approvals.ledger.pivots import why_unreadable
 from approvals.lifecycle import AT_WORK, OPEN, State
 from approvals.models import BundleDeployment, Drift, InventoryItem, Outcome, Report, Request
-from approvals.selectors import followed_sources, keyset, lists
+from approvals.selectors import debts, followed_sources, keyset, lists
 from approvals.selectors import lists as drifts
 from approvals.selectors import lists as known_revisions
 from approvals.selectors.change_stops import stops_of_deployment
@@ -58,6 +59,7 @@ MAX_DRIFTS = 50
 # As Kubernetes lets a namespace be named.
 NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 HISTORY = 30
+MOST_OWED = 3
 QUICK_SECONDS = 2
 SLOW_SECONDS = 10
 # What the machine is at: it moves by itself.
@@ -222,6 +224,7 @@ def new(http: HttpRequest) -> HttpResponse:
             spec=form.spec(),
             labels=given["labels"],
             via=VIA,
+            words=form.words(),
         )
     except (InvalidInput, CouldNotAsk, Changed) as refusal:
         return _refused(_form(http, _with_error(form, refusal), None, may_create(http, clusters)), refusal)
@@ -247,6 +250,7 @@ def edit(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
             spec=form.spec(deployment.spec),
             generation=form.cleaned_data["generation"],
             via=VIA,
+            words=form.words(),
         )
     except (InvalidInput, CouldNotAsk) as refusal:
         return _refused(_form(http, _with_error(form, refusal), deployment, may), refusal)
@@ -294,7 +298,8 @@ def ask_again(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
 def rollback(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """Back to the content of an earlier revision: a request like any other, from the stored bytes."""
     number = _revision_of(http)
-    services.rollback_deployment(by=person(http), deployment=deployment, revision=number, via=VIA)
+    words = _words_of(http)
+    services.rollback_deployment(by=person(http), deployment=deployment, revision=number, via=VIA, words=words)
     made = lists.open_request(deployment=deployment)
     if made is None:
         return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
@@ -310,7 +315,8 @@ def rotate(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     if http.POST.get("understood") != "yes":
         return _whole(http, deployment, wrong="Confirm that you know what uses the values: nothing was requested.")
     try:
-        services.rotate_deployment(by=person(http), deployment=deployment, target=target, via=VIA)
+        words = _words_of(http)
+        services.rotate_deployment(by=person(http), deployment=deployment, target=target, via=VIA, words=words)
     except InvalidInput as refusal:
         return _whole(http, deployment, wrong=str(refusal))
     made = lists.open_request(deployment=deployment)
@@ -355,6 +361,10 @@ def delete(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
 
 
+def _words_of(http: HttpRequest) -> ChangeWords:
+    return ChangeWords.of_text(http.POST.get("change_reason", ""), http.POST.get("change_ticket", ""))
+
+
 def _revision_of(http: HttpRequest) -> int:
     number = http.POST.get("revision", "")
     if not number.isdecimal() or len(number) > MAX_DIGITS:
@@ -387,6 +397,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "left_out": lists.left_out(deployment=deployment, limit=OBJECTS),
         "paused": lists.pause_words(deployment=deployment),
         "stops": stops_of_deployment(deployment),
+        "owed": debts.owed().filter(request__deployment=deployment)[:MOST_OWED],
         "format": deployment.bundle_spec.format,
         "linked_catalogs": linked_catalogs(
             http, deployment.cluster, deployment.spec, [upgrade.catalog for upgrade in offered]

@@ -34,6 +34,7 @@ SENTENCES = {
     "request.find_stale": "found that the cluster no longer matches the report",
     "request.report_again": "started a new round with a new report",
     "request.give_up": "gave up: the report had to be made too often",
+    "request.change-words": "took over another reason or ticket of the change",
     "request.labels": "took over changed labels of the deployment",
     "request.requester-known": "learned who requested it",
     "request.waits": "lets the request wait",
@@ -44,7 +45,14 @@ SENTENCES = {
     "optional.created": "created an optional object later",
     "optional.asked": "asked again for an optional object",
 }
-DECISIONS = {"Approve": "approved it", "Deny": "denied it", "RequestChanges": "requested changes"}
+DECISIONS = {
+    "Approve": "approved it",
+    "Deny": "denied it",
+    "RequestChanges": "requested changes",
+    "BreakGlass": "broke glass",
+    "Accept": "accepted the break-glass afterwards",
+    "Object": "objected to the break-glass afterwards",
+}
 
 
 @dataclass(frozen=True, slots=True)

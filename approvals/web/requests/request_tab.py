@@ -35,7 +35,14 @@ MAX_ASKED = 60
 # Kubernetes is asked about so many people; the bar says that there may be more.
 MAX_APPROVERS = 8
 MAX_NAMED = 6
-VERDICTS = {"Approve": "approved", "Deny": "denied", "RequestChanges": "changes requested"}
+VERDICTS = {
+    "Approve": "approved",
+    "Deny": "denied",
+    "RequestChanges": "changes requested",
+    "BreakGlass": "glass broken",
+    "Accept": "accepted afterwards",
+    "Object": "objected afterwards",
+}
 MAY_SAY_NO = "You can deny it or request changes."
 HOLDING = (PolicyEvaluation.Result.HOLDS, PolicyEvaluation.Result.ERROR)
 

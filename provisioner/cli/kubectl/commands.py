@@ -15,6 +15,7 @@ from provisioner.cli.arguments import Usage
 from provisioner.cli.explain import COMMANDS as EXPLANATIONS
 from provisioner.cli.explain import explained
 from provisioner.cli.kubectl import apis, bundles, catalogs, grants, needs, policies, rukpak
+from provisioner.cli.kubectl.break_glass import break_glass
 from provisioner.cli.kubectl.cluster import add_cluster, advice_for, bare_name, with_options_behind
 from provisioner.cli.kubectl.decisions import decide, pause, resume, rollback, rotate
 from provisioner.cli.kubectl.login import BACK_SECONDS, login, logout
@@ -56,6 +57,19 @@ terminal, the command says which options to add.
 exit status
   0  the review counted
   1  the review did not count: the answer says why and what to do
+  2  no review was created, or it was not counted in time
+"""
+_BREAK_GLASS_EPILOG = """\
+Needs the verb break-glass on the BundleDeployment, --reason and --incident, and
+no service: it creates a BundleDeploymentReview, which Pratique's worker counts.
+Everybody is told, and somebody else must review it afterwards with `accept` or
+`object`. Until then you cannot break glass again. A denial stays a denial.
+
+With --drill, NAME is a BundleDeployment. Practise it before you need it.
+
+exit status
+  0  it counted; --drill: you could break glass
+  1  it did not count: the answer says why; --drill: something is in the way
   2  no review was created, or it was not counted in time
 """
 _SHOW_EPILOG = """\
@@ -234,14 +248,21 @@ def _add_decision(decision: str) -> Callable[[argparse.ArgumentParser], None]:
         sub.add_argument("--reason", default="", help="reason, shown to the requester and kept in the record")
         sub.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
         sub.add_argument("--timeout", type=float, default=COUNT_SECONDS, help="seconds to wait; default: %(default)s")
-        if decision == "Approve":
+        if decision in ("Approve", "BreakGlass"):
             acknowledges = "a deletion, replacement or adoption in the plan that you accept; can be repeated"
             sub.add_argument("--acknowledge", metavar="ACTION", action="append", help=acknowledges)
             later = "apply it at this time at the earliest, such as 2026-12-05T03:00; default zone: this machine's"
             sub.add_argument("--apply-at", metavar="TIME", default="", help=later)
-        sub.set_defaults(decision=decision, acknowledge=[])
+        sub.set_defaults(decision=decision, acknowledge=[], incident="")
 
     return add
+
+
+def _add_break_glass(sub: argparse.ArgumentParser) -> None:
+    _add_decision("BreakGlass")(sub)
+    sub.add_argument("--incident", default="", help="number of the incident")
+    drill = "try with dry runs whether you could break glass for this BundleDeployment; nothing is written"
+    sub.add_argument("--drill", action="store_true", help=drill)
 
 
 def _add_pause(sub: argparse.ArgumentParser) -> None:
@@ -249,15 +270,22 @@ def _add_pause(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--reason", default="", help="reason, shown to those who wait")
 
 
+def _add_change_words(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--reason", default="", help="why the change is made, shown with its request")
+    sub.add_argument("--ticket", default="", help="ticket of the change, without an @")
+
+
 def _add_rollback(sub: argparse.ArgumentParser) -> None:
     _add_name(sub)
     sub.add_argument("revision", metavar="REVISION", type=int, help="revision number, as `history` shows it")
+    _add_change_words(sub)
 
 
 def _add_rotate(sub: argparse.ArgumentParser) -> None:
     _add_name(sub)
     target = "a Secret, or one of its keys as SECRET/KEY; default: all values but names of objects"
     sub.add_argument("target", metavar="SECRET[/KEY]", nargs="?", default="*", help=target)
+    _add_change_words(sub)
     sub.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
 
 
@@ -281,6 +309,15 @@ COMMANDS: tuple[Command, ...] = (
         decide,
         _DECIDE_EPILOG,
     ),
+    Command(
+        "break-glass",
+        "let a request go in an emergency, past missing approvals and policies",
+        _add_break_glass,
+        break_glass,
+        _BREAK_GLASS_EPILOG,
+    ),
+    Command("accept", "accept a break-glass afterwards", _add_decision("Accept"), decide, _DECIDE_EPILOG),
+    Command("object", "object to a break-glass afterwards", _add_decision("Object"), decide, _DECIDE_EPILOG),
     Command("needs", needs.HELP, needs.add, needs.show_needs, needs.EPILOG),
     Command("history", "list the requests of a BundleDeployment, latest first", _add_history, history),
     Command("rollback", "request the content of an earlier revision", _add_rollback, rollback),

@@ -34,9 +34,19 @@ from provisioner.cli.kubectl.terminal import is_agreed, is_coloured, is_conversa
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import Forbidden
 from provisioner.escaping import visible
+from provisioner.values import Identity
 
 OK, NOT_COUNTED, UNKNOWN = 0, 1, 2
-WORDS = {"Approve": "approve", "Deny": "deny", "RequestChanges": "request changes of"}
+WORDS = {
+    "Approve": "approve",
+    "Deny": "deny",
+    "RequestChanges": "request changes of",
+    "BreakGlass": "BREAK GLASS for",
+    "Accept": "accept the break-glass of",
+    "Object": "object to the break-glass of",
+}
+# Given after a request went by a break-glass.
+AFTERWARDS = ("Accept", "Object")
 POLL_SECONDS = 0.5
 MAX_NAME = 240
 # What `rotate` takes: all values, those of a Secret, or that of one of its keys.
@@ -48,7 +58,8 @@ def decide(options: argparse.Namespace) -> int:
     api = cluster_of(options)
     subject = subject_of(api, options.name)
     state = str(subject.status.get("state") or "preparing")
-    if state != "in_review" or not subject.status.get("subjectDigest"):
+    is_open = state == "in_review" or options.decision in AFTERWARDS
+    if not is_open or not subject.status.get("subjectDigest"):
         words = state.replace("_", " ")
         raise Usage(
             f"request {subject.name} is {words}: only requests in review can be decided, see `kubectl pratique list`"
@@ -81,7 +92,6 @@ def decide(options: argparse.Namespace) -> int:
         print(visible(moved), file=sys.stderr)
         return NOT_COUNTED
     who = ask_identity(api)
-    reviewer: dict[str, Any] = {"username": who.username, "groups": list(who.groups)}
     review: dict[str, Any] = {
         "apiVersion": f"{OWN_GROUP}/{VERSION}",
         "kind": REVIEW,
@@ -94,7 +104,8 @@ def decide(options: argparse.Namespace) -> int:
             "round": subject.status["round"],
             "acknowledges": list(options.acknowledge or ()),
             "reason": reason,
-            "reviewer": reviewer | ({"uid": who.uid} if who.uid else {}),
+            **({"incident": options.incident} if options.incident else {}),
+            "reviewer": reviewer_of(who),
             **({"applyAt": apply_at} if apply_at else {}),
         },
     }
@@ -116,6 +127,10 @@ def _read_time(text: str) -> str:
     except (ValueError, OverflowError) as exc:
         raise Usage(f"--apply-at is {text!r}; expected a time such as 2026-12-05T03:00 or 2026-12-05T02:00Z") from exc
     return f"{at:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def reviewer_of(who: Identity) -> dict[str, Any]:
+    return {"username": who.username, "groups": list(who.groups), **({"uid": who.uid} if who.uid else {})}
 
 
 def _status_of(counted: Record | None) -> int:
@@ -157,7 +172,7 @@ def _why_moved(api: ClusterClient, shown: Subject) -> str:
 
 
 def _asked_reason(options: argparse.Namespace) -> str:
-    if options.decision == "Approve":
+    if options.decision in ("Approve", "Accept"):
         return ""
     if is_conversation():
         sys.stderr.write("Reason: ")
@@ -167,6 +182,8 @@ def _asked_reason(options: argparse.Namespace) -> str:
             return found
     if options.decision == "RequestChanges":
         raise Usage("--reason is missing: say what has to change before this can be approved")
+    if options.decision in ("BreakGlass", "Object"):
+        raise Usage("--reason is missing: others will see it")
     return ""
 
 
@@ -202,6 +219,7 @@ def _wait_until_counted(api: ClusterClient, name: str, seconds: float) -> Record
 
 MANAGER = "kubectl-pratique"
 PAUSE_REASON, ROLLBACK_TO, ROTATE = (f"{OWN_GROUP}/{name}" for name in ("pause-reason", "rollback-to", "rotate"))
+CHANGE_REASON, CHANGE_TICKET = (f"{OWN_GROUP}/change-{name}" for name in ("reason", "ticket"))
 
 
 def pause(options: argparse.Namespace) -> int:
@@ -229,7 +247,7 @@ def rollback(options: argparse.Namespace) -> int:
             f"{options.name} has no revision {options.revision} to go back to: {there}. "
             f"See `kubectl pratique history {options.name}`"
         )
-    _write_wish(options, {}, {ROLLBACK_TO: f"{options.revision}/{secrets.token_hex(4)}"})
+    _write_wish(options, {}, {ROLLBACK_TO: f"{options.revision}/{secrets.token_hex(4)}", **_change_words(options)})
     print(
         f"asked for revision {options.revision} of {options.name}: the rollback is a request and needs approval: "
         f"kubectl pratique history {options.name}"
@@ -248,7 +266,7 @@ def rotate(options: argparse.Namespace) -> int:
     named = "all values that the chart made up" if options.target == "*" else options.target
     if not is_agreed(options, f"request new values for {named} of {options.name}"):
         raise Usage("nothing was requested")
-    _write_wish(options, {}, {ROTATE: f"{options.target}@{secrets.token_hex(4)}"})
+    _write_wish(options, {}, {ROTATE: f"{options.target}@{secrets.token_hex(4)}", **_change_words(options)})
     print(
         f"asked for new values for {named} of {options.name}: the rotation is a request and needs approval: "
         f"kubectl pratique history {options.name}. If none is made, kubectl describe bd {options.name} says why"
@@ -256,10 +274,20 @@ def rotate(options: argparse.Namespace) -> int:
     return 0
 
 
+def _change_words(options: argparse.Namespace) -> dict[str, str | None]:
+    """What follows the @ means nothing: the same ticket can be written for two changes."""
+    ticket = f"{options.ticket}@{secrets.token_hex(4)}" if options.ticket else None
+    return {CHANGE_REASON: options.reason or None, CHANGE_TICKET: ticket}
+
+
 def _write_wish(options: argparse.Namespace, body: dict[str, Any], annotations: dict[str, str | None]) -> None:
     """To exactly the deployment that is there now: its uid is the precondition."""
     api: ClusterClient = cluster_of(options)
-    live = deployment_of(api, options.name)
-    about = {"name": options.name, "uid": live["metadata"]["uid"], "annotations": annotations}
-    part = {"apiVersion": f"{OWN_GROUP}/{VERSION}", "kind": DEPLOYMENT, "metadata": about, **body}
-    api.merge(part, field_manager=MANAGER)
+    live = deployment_of(api, options.name)["metadata"]
+    about = {"name": options.name, "uid": live["uid"]}
+    part = {"apiVersion": f"{OWN_GROUP}/{VERSION}", "kind": DEPLOYMENT}
+    # A reason that stands there from an earlier change counts again only if it is written anew.
+    reason = annotations.get(CHANGE_REASON)
+    if reason and (live.get("annotations") or {}).get(CHANGE_REASON) == reason:
+        api.merge({**part, "metadata": {**about, "annotations": {CHANGE_REASON: None}}}, field_manager=MANAGER)
+    api.merge({**part, "metadata": {**about, "annotations": annotations}, **body}, field_manager=MANAGER)

@@ -160,6 +160,8 @@ def _optional_facts(request: Record, standing: str, upgrades: str) -> list[tuple
     catalogs = "; ".join(f"{bundle['catalog']}, {bundle['whyCatalog']}" for bundle in chosen)
     found = [
         ("Why", standing),
+        ("Ticket", status.get("changeTicket")),
+        ("Reason", status.get("changeReason")),
         ("Taken from", catalogs),
         ("Catalogs", upgrades),
         ("Created", about.get("creationTimestamp")),

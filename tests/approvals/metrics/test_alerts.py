@@ -158,6 +158,7 @@ FIRES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {'pratique_deployments{cluster="prod",health="Failed"}': "1x180"},
         {'pratique_deployments{cluster="prod",health="InProgress"}': "1x180"},
     ),
+    "PratiqueReviewOverdue": ({"pratique_reviews_overdue": "1x180"}, {"pratique_reviews_overdue": "0x180"}),
     "PratiqueChatDecisionsWait": (
         {"pratique_oldest_chat_delivery_seconds": "301x180"},
         {"pratique_oldest_chat_delivery_seconds": "10x180"},

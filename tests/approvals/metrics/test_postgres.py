@@ -33,7 +33,7 @@ with CaptureQueriesContext(connection) as asked:
     collectors.RecordsCollector().read()
 words = [one["sql"] for one in asked]
 assert [one for one in words if "statement_timeout" in one], words
-assert len([one for one in words if one.startswith("SELECT")]) == 6, words
+assert len([one for one in words if one.startswith("SELECT")]) == 7, words
 with connection.cursor() as cursor:
     for sql in (one for one in words if "chatdelivery" in one):
         cursor.execute("EXPLAIN " + sql)

@@ -16,7 +16,7 @@ from tests.approvals.metrics.conftest import Scrape, key
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 
-QUERIES = 6
+QUERIES = 7
 
 
 def open_request(env: World, name: str, **changes: Any) -> Request:

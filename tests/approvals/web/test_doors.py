@@ -38,6 +38,7 @@ OPEN_PAGES = [
 ]
 PAGES_OF_A_CLUSTER = [
     "/requests/{serious}",
+    "/requests/{serious}/break-glass",
     "/requests/{serious}/progress",
     "/requests/{serious}/changes",
     "/requests/{serious}/changes/0",
@@ -54,6 +55,8 @@ PAGES_OF_A_CLUSTER = [
 POLICY_PAGES = ["/policies/of/routine", "/policies/of/routine/edit"]
 POSTS = [
     "/requests/{serious}/review",
+    "/requests/{serious}/break-glass",
+    "/requests/{serious}/review-afterwards",
     "/requests/{serious}/withdraw",
     "/deployments/prod/lighthouse/edit",
     "/deployments/prod/lighthouse/pause",

@@ -11,9 +11,10 @@ import yaml
 
 from approvals import kubectl_reviews, services
 from approvals.models import AuditEntry, KubectlReview, KubernetesIdentity, Request, Review, ReviewAdmission
+from approvals.selectors import debts
 from approvals.watch.own_kinds import SeenReviews
 from provisioner.cli.kubectl import main
-from provisioner.errors import ClusterError, UnknownKind
+from provisioner.errors import ClusterError, Forbidden, InvalidObject, UnknownKind
 from provisioner.values import Identity, ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.folders import ROOT
@@ -365,3 +366,92 @@ def test_S23_what_only_stores_policies_proves_nothing(
             break
     assert _looked(site).problem
     assert _looked(site).since is None
+
+
+INCIDENT = {"decision": "BreakGlass", "reason": "the pager rings", "incident": "INC-7"}
+
+
+def let_break_glass(site: DeployedSite, who: str) -> None:
+    name = f"{site.namespace}-breaks-glass"
+    rule = {"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments"], "verbs": ["break-glass", "get"]}
+    reading = {**rule, "resources": ["bundledeploymentrequests", "bundledeploymentreviews"], "verbs": ["get", "list"]}
+    about = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}}
+    site.api.apply({**about, "rules": [rule, reading]}, field_manager=SEEDER)
+    site.api.apply(binding(name, name, user_subject(who)), field_manager=SEEDER)
+    site.until_may(Identity(who), "break-glass", "bundledeployments", "core.rukpak.io")
+
+
+def see_all(site: DeployedSite) -> None:
+    """What the watch and a worker do; no page and no REST is served here."""
+    watch = SeenReviews(cluster=site.cluster)
+    watch.stop.set()
+    once_answered(lambda: watch.look(site.api))
+    count(site)
+
+
+def test_glass_is_broken_and_paid_for_with_kubectl_alone(
+    reviewed: tuple[DeployedSite, Request], settings: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site, request = reviewed
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPROVALS_NEEDED": 2, "UNSEEN_SEVERITY": "safe"}
+    name = request.deployment.name
+
+    def run(*words: str, user: str) -> int:
+        return main([*words, "--kubeconfig", str(site.kubeconfig), "--context", user])
+
+    let_create(site, "carol")
+    # The API server itself asks for the verb: approve is another one, and who may only create reviews may not.
+    for user in ("carol", "alice"):
+        with pytest.raises(Exception, match="does not have the verb break-glass"):
+            give(site, said(request, user, **INCIDENT), user)
+    for lacking, words in (
+        ({"incident": ""}, "BreakGlass needs a reason and the number of the incident"),
+        ({"reason": " "}, "BreakGlass needs a reason and the number of the incident"),
+        ({"decision": "Approve"}, "only BreakGlass takes an incident"),
+        ({"decision": "Object", "incident": None, "reason": ""}, "Object needs a reason"),
+    ):
+        spec = {name: text for name, text in {**INCIDENT, **lacking}.items() if text is not None}
+        with pytest.raises(InvalidObject) as refused:
+            site.api.create(said(request, "carol", **spec), dry_run=True)
+        assert words in refused.value.server_words
+
+    let_break_glass(site, "carol")
+    assert run("break-glass", name, "--drill", user="carol") == 0
+    assert "carol could break glass" in capsys.readouterr().out
+    assert run("break-glass", name, "--drill", user="rita") in (1, 2)
+    with pytest.raises(Forbidden) as forged:
+        site.api.create(said(request, "carol", **INCIDENT), dry_run=True)  # by somebody else in her name
+    assert "must be yours" in forged.value.server_words
+    assert not debts.broken().exists()
+
+    other = said(request, "carol", **INCIDENT, subjectDigest=f"sha256:{'0' * 64}")
+    assert give(site, other, "carol")["status"] == "False"
+    site.look_after(request.deployment)
+    words = ["break-glass", name, "--yes", "--timeout", "0", "--reason", "the pager rings"]
+    assert run(*words, user="carol") == 2
+    assert "--incident is missing" in capsys.readouterr().err
+    assert run(*words, "--incident", "INC-7", user="carol") == 2  # created, and nobody has counted it yet
+    assert "not counted yet" in capsys.readouterr().out
+    see_all(site)
+    site.work(request)
+    assert request.state == "applied", request.problem
+    (broken,) = debts.owed()
+    assert (broken.username, broken.channel, broken.incident) == ("carol", "kubectl", "INC-7")
+
+    def condition(kind: str, called: str) -> dict[str, Any] | None:
+        found = site.live(kind, called)["status"]["conditions"]
+        return next((each for each in found if each["type"] == "ReviewOwed"), None)
+
+    site.look_after(request.deployment)
+    mirror = f"{name}-{request.number}"
+    for kind, called in (("BundleDeployment", name), ("BundleDeploymentRequest", mirror)):
+        owed = condition(kind, called)
+        assert owed is not None and owed["status"] == "True" and "INC-7" in owed["message"]
+
+    assert run("accept", name, "--yes", "--timeout", "0", user="alice") == 2
+    see_all(site)
+    assert not debts.owed().exists()
+    site.look_after(request.deployment)
+    assert condition("BundleDeployment", name) is None
+    paid = condition("BundleDeploymentRequest", mirror)
+    assert paid is not None and (paid["status"], paid["reason"]) == ("False", "Accepted")

@@ -23,6 +23,8 @@ FACTS: policy.Facts = {
     "unjudged": 1,
     "unjudged_paths": ["Deployment.apps:spec.template.spec.dnsPolicy"],
     "written_secrets": 0,
+    "change_reason": "",
+    "change_ticket": "",
     "waived": 0,
     "waived_severities": {"critical": 0},
     "waived_rules": [],

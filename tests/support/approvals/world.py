@@ -90,7 +90,7 @@ class FakeKubernetes:
     ) -> dict[str, Any]:
         if self.is_down:
             raise Unreachable("the API server did not answer within 10 s")
-        made = seen(obj["metadata"]["name"], obj["spec"])
+        made = seen(obj["metadata"]["name"], obj["spec"], annotations=obj["metadata"].get("annotations") or {})
         if not dry_run:
             self.objects[obj["metadata"]["name"]] = made
         return made

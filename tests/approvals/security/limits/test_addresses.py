@@ -93,6 +93,8 @@ CLOSED = {
     "request-review-dismiss",
     "request-activity",
     "request-activity-list",
+    "request-afterwards",
+    "request-break-glass",
     "request-withdraw",
     "request-dependencies",
     "request-changes",
