@@ -13,9 +13,10 @@ from pytest_django import Settings
 from approvals import services
 from approvals.chat.tools.slack import Slack
 from approvals.clock import database_now
+from approvals.deciding.change_windows import Windows
 from approvals.errors import DigestMoved, InvalidInput, NotAllowed, NotOpen, ReviewOwed, SelfApproval
 from approvals.gate.answers import GateQuestion
-from approvals.gate.facts import GateFacts
+from approvals.gate.facts import GateFacts, RuleFacts
 from approvals.gate.judge import judge
 from approvals.models import AuditEntry, Finding, Policy, Report, Request, Review
 from approvals.selectors import debts, figures
@@ -24,12 +25,16 @@ from approvals.steps.mirroring import conditions
 from approvals.steps.mirroring.events import event_of
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
-from tests.support.approvals.gate_facts import NO, NOW, all_well, known, policy, review, unknown
+from tests.support.approvals.gate_facts import NO, NOW, all_well, known, policy, review, rule, unknown
 from tests.support.approvals.policies import save
 from tests.support.approvals.world import acting
 
 BROKEN = review(1, decision="BreakGlass", overrides=None, waives=frozenset())
-HOLDING = {"guards": known((policy(1, "holds"),))}
+HOLDING = {
+    "guards": known((policy(1, "holds"),)),
+    "rules": known((RuleFacts("four-eyes", rule=rule("two", count=2)),)),
+    "windows": known(Windows((), ("change window nights cannot be read",))),
+}
 ASK_PEOPLE = [GateQuestion.DECIDE, GateQuestion.PLAN, GateQuestion.APPLY, GateQuestion.GO_ON, GateQuestion.RESTORE]
 
 
@@ -37,7 +42,8 @@ ASK_PEOPLE = [GateQuestion.DECIDE, GateQuestion.PLAN, GateQuestion.APPLY, GateQu
 @pytest.mark.parametrize(
     ("reviews", "more", "may"),
     [
-        pytest.param([BROKEN], HOLDING, True, id="it answers for counts and guards"),
+        pytest.param([BROKEN], HOLDING, True, id="it answers for counts, guards, rules and windows"),
+        pytest.param([BROKEN], {"rules": unknown(), "windows": unknown()}, True, id="and where these cannot be read"),
         pytest.param([review(1)], HOLDING, False, id="an approval does not answer for guards"),
         pytest.param([BROKEN, review(2, decision="Deny")], {}, False, id="a Deny stays a no"),
         pytest.param([BROKEN, review(2, decision="RequestChanges")], {}, False, id="requested changes stay a no"),
