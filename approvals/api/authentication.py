@@ -52,6 +52,7 @@ WORDS = "too many requests: try again in {time}"
 DECIDING = {
     ("api-request", "reviews"),
     ("api-request", "dismiss"),
+    ("api-set", "review"),
     ("api-deployment", "revoke"),
     ("api-deployment", "reinstate"),
 }

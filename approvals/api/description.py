@@ -96,6 +96,7 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
         errors.AlreadyReviewed,
         errors.InvalidInput,
     ),
+    ("api-set", "review"): (errors.InvalidInput, errors.UnlikeMember),
     ("api-catalog", "comparison"): (errors.NotAllowed, errors.InvalidInput),
     ("api-catalog", "compare"): (errors.NotAllowed, errors.InvalidInput, errors.TooMany),
     ("api-token", "prove"): (errors.NotAllowed,),

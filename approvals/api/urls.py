@@ -5,7 +5,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.routers import SimpleRouter
 
-from approvals.api import catalogs, resources, sign_in
+from approvals.api import catalogs, resources, sets, sign_in
 from approvals.api.authentication import InScope
 from approvals.catalogs import addresses
 
@@ -13,6 +13,7 @@ router = SimpleRouter(trailing_slash=False)
 router.register("clusters", resources.ClusterViewSet, basename="api-cluster")
 router.register("deployments", resources.DeploymentViewSet, basename="api-deployment")
 router.register("requests", resources.RequestViewSet, basename="api-request")
+router.register("sets", sets.SetViewSet, basename="api-set")
 router.register("policies", resources.PolicyViewSet, basename="api-policy")
 router.register("audit", resources.AuditViewSet, basename="api-audit")
 router.register("tokens", sign_in.TokenViewSet, basename="api-token")

@@ -39,6 +39,7 @@ WIDTHS = ("full", "fixed")
 NAVIGATION = (
     ("inbox", "Requests", "inbox", "i"),
     ("news", "Home", "home", "h"),
+    ("sets", "Sets", "rectangle-stack", "s"),
     ("deployments", "Deployments", "cube", "b"),
     ("catalogs", "Catalogs", "book-open", "l"),
     ("clusters", "Clusters", "server-stack", "c"),
@@ -53,6 +54,7 @@ AREAS = (
     ("deployment", "deployments"),
     ("catalog", "catalogs"),
     ("polic", "policies"),
+    ("set", "sets"),
 )
 
 # Where filters and tags of templates stand: those of all pages, and beside what they show those of some.

@@ -3,7 +3,7 @@
 from django.urls import path
 
 from approvals.catalogs import addresses
-from approvals.web import audit, bulk_decisions, clusters, health_endpoints, home, inbox, me, policies
+from approvals.web import audit, bulk_decisions, clusters, health_endpoints, home, inbox, me, policies, sets
 from approvals.web.catalogs import catalogs, packages
 from approvals.web.catalogs import changes as catalog_changes
 from approvals.web.deployments import config_editor, install_proposal, views
@@ -81,6 +81,9 @@ urlpatterns = [
     path("policies/new", policies.new, name="policy-new"),
     path("policies/of/<slug:name>", policies.show, name="policy"),
     path("policies/of/<slug:name>/edit", policies.edit, name="policy-edit"),
+    path("sets", sets.index, name="sets"),
+    path("sets/<str:name>", sets.show, name="set"),
+    path("sets/<str:name>/review", sets.review, name="set-review"),
     path("audit", audit.index, name="audit"),
     path("audit/export", audit.export, name="audit-export"),
     path("me", me.show, name="me"),

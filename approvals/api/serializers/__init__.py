@@ -59,12 +59,19 @@ from approvals.api.serializers.requests import (
     ReviewSerializer,
     WithdrawInput,
 )
+from approvals.api.serializers.sets import (
+    ChangeSetSerializer,
+    MemberResultsSerializer,
+    SetReviewInput,
+    SetSummariesSerializer,
+)
 
 __all__ = [
     "AskAgainInput",
     "AuditSerializer",
     "CatalogDetailSerializer",
     "CatalogSerializer",
+    "ChangeSetSerializer",
     "ChangesPart",
     "ClusterSerializer",
     "CommandLineIssuerSerializer",
@@ -82,6 +89,7 @@ __all__ = [
     "ExchangeInput",
     "KeptValueSerializer",
     "MadeDependenciesSerializer",
+    "MemberResultsSerializer",
     "NewTokenSerializer",
     "OutcomeSerializer",
     "PackageSerializer",
@@ -99,6 +107,8 @@ __all__ = [
     "RevokeInput",
     "RollbackInput",
     "RotateInput",
+    "SetReviewInput",
+    "SetSummariesSerializer",
     "SpecInput",
     "TokenSerializer",
     "WithdrawInput",

@@ -6,12 +6,15 @@ import json
 from itertools import product
 from typing import Any
 
+import pytest
 from django.apps import apps
 from django.db import connection
 from django.test import Client
 
+from approvals.api import authentication
 from approvals.api.urls import patterns as resources
 from approvals.models import ApiToken
+from approvals.rate_limits import Limit
 from tests.approvals.api.addresses import CLOSED, LISTS, path_of
 from tests.approvals.api.conftest import Call, problem_of
 from tests.support.approvals.fixtures import World
@@ -35,6 +38,8 @@ BODY = {
     "revision": 1,
     "target": "db",
     "digest": "sha256:x",
+    "shown": "00000000-0000-0000-0000-000000000000",
+    "members": [{"request": "00000000-0000-0000-0000-000000000000", "subject_digest": "sha256:x"}],
 }
 
 
@@ -101,6 +106,7 @@ def test_S02_the_table_has_every_method_that_changes_something() -> None:
         ("api-request-withdraw", "post"),
         ("api-request-dependencies", "post"),
         ("api-request-dismiss", "post"),
+        ("api-set-review", "post"),
         ("api-catalog-changes", "post"),
     }
     assert [name for name in LISTS if "post" in methods_of(name)] == ["api-deployment-list"]
@@ -116,8 +122,10 @@ def test_S02_a_login_without_rights_sees_and_changes_nothing(env: World, afterno
 
 
 def test_S02_a_method_that_is_not_served_changes_nothing_for_anybody(
-    env: World, afternoon: dict[str, Any], call: Call
+    env: World, afternoon: dict[str, Any], call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # They are more than anybody may write in a minute.
+    monkeypatch.setattr(authentication, "WRITING", Limit("rest-writing", 1_000, 60))
     before = rows()
     for (name, method), person in product(NOT_SERVED, (env.bert, env.ada)):
         response = call(person, method, path_of(name, afternoon), BODY)

@@ -37,6 +37,7 @@ SCOPES = {
     ("POST", "requests/{uid}/dependencies"): "request",
     ("POST", "requests/{uid}/reviews"): "decide",
     ("POST", "requests/{uid}/reviews/1/dismiss"): "decide",
+    ("POST", "sets/spring/review"): "decide",
     ("POST", "deployments/{deployment}/revoke"): "decide",
     ("POST", "deployments/{deployment}/reinstate"): "decide",
 }
