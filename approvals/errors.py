@@ -78,6 +78,13 @@ class DigestMoved(Refused):
     status = 409
 
 
+class UnlikeMember(Refused):
+    """One approval of members of a change set does not cover this member."""
+
+    code = "unlike-member"
+    status = 409
+
+
 class NotOpen(Refused):
     """The request is settled, or not yet reviewable."""
 

@@ -157,6 +157,27 @@ def may_see_object(caller: Caller, cluster: models.Cluster, ref: ObjectRef) -> P
     return ask_for(identity, cluster, request, fresh=False)
 
 
+def may_see_each(
+    caller: Caller, wanted: Iterable[tuple[models.Cluster, ObjectRef]]
+) -> frozenset[tuple[models.Cluster, ObjectRef]]:
+    """Those of these objects that the caller may read; all are asked about at once."""
+    found: dict[int, Identity | None] = {}
+    asked: dict[tuple[models.Cluster, ObjectRef], Question] = {}
+    for cluster, ref in dict.fromkeys(wanted):
+        if cluster.pk not in found:
+            found[cluster.pk] = find_identity(caller, cluster).identity
+        identity = found[cluster.pk]
+        try:
+            plural = kubernetes().plural_of(cluster, ref) if identity else None
+        except PratiqueError:
+            continue  # what nobody could be asked about counts as hidden
+        if identity and plural:
+            question = AccessRequest("get", ref.group, plural, namespace=ref.namespace, name=ref.name)
+            asked[cluster, ref] = Question(identity, cluster, question)
+    answers = zip(asked, ask_all(list(asked.values())), strict=True)
+    return frozenset(one for one, answer in answers if answer.allowed)
+
+
 def read_answers(caller: Caller) -> list[tuple[models.Cluster, Permission]]:
     """Whether the caller may read its requests, for each cluster where they proved who they are, by name.
 

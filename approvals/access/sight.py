@@ -6,7 +6,7 @@ whether the object exists now or not: nobody can tell what a webhook quotes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -287,6 +287,17 @@ def show_words(sight: Sight, row: models.Outcome) -> models.Outcome:
 
 def is_secret(ref: Record) -> bool:
     return (ref["group"], ref["kind"]) == ("", "Secret")
+
+
+def new_objects(body: Record) -> frozenset[tuple[str, ...]]:
+    """The keys of the planned objects that the cluster does not hold."""
+    return frozenset(key_of(action["ref"]) for action in body["plan"]["actions"] if not exists(action))
+
+
+def is_of_stored_secret(finding: Record, new: Collection[tuple[str, ...]]) -> bool:
+    """Whether a finding is about a Secret, or made of one, that is not among the `new` objects."""
+    named = [ref for ref in (finding["ref"], *finding.get("sources", ())) if ref]
+    return any(is_secret(ref) and key_of(ref) not in new for ref in named)
 
 
 def reference(record: Record) -> ObjectRef:

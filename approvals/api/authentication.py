@@ -53,6 +53,7 @@ DECIDING = {
     ("api-request", "reviews"),
     ("api-request", "dismiss"),
     ("api-request", "apply_at"),
+    ("api-set", "review"),
     ("api-deployment", "revoke"),
     ("api-deployment", "reinstate"),
     ("api-policy", "create"),

@@ -103,6 +103,7 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
     ("api-policy", "update"): (*_WISHING, errors.NoVersion),
     ("api-policy", "destroy"): (*_WISHING, errors.NoVersion),
     ("api-policy-test", "create"): (errors.InvalidInput,),
+    ("api-set", "review"): (errors.InvalidInput, errors.UnlikeMember),
     ("api-catalog", "comparison"): (errors.NotAllowed, errors.InvalidInput),
     ("api-catalog", "compare"): (errors.NotAllowed, errors.InvalidInput, errors.TooMany),
     ("api-token", "prove"): (errors.NotAllowed,),

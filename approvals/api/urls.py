@@ -7,7 +7,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.routers import SimpleRouter
 
-from approvals.api import catalogs, deciding, policies, resources, sign_in
+from approvals.api import catalogs, deciding, policies, resources, sets, sign_in
 from approvals.api.authentication import InScope
 from approvals.catalogs import addresses
 from approvals.deciding.kinds import DecidingKind
@@ -17,6 +17,7 @@ router = SimpleRouter(trailing_slash=False)
 router.register("clusters", resources.ClusterViewSet, basename="api-cluster")
 router.register("deployments", resources.DeploymentViewSet, basename="api-deployment")
 router.register("requests", resources.RequestViewSet, basename="api-request")
+router.register("sets", sets.SetViewSet, basename="api-set")
 router.register("policies", policies.PolicyViewSet, basename="api-policy")
 router.register("audit", resources.AuditViewSet, basename="api-audit")
 router.register("tokens", sign_in.TokenViewSet, basename="api-token")

@@ -54,6 +54,8 @@ class Report(models.Model):
     body = EncryptedJSONField(place="report of request", bound_to=["request_id", "round"])
     # {position: [before, after]}: of actions that hold values which a chart made up, which `body` hides (S44).
     exact_states = EncryptedJSONField(place="exact states of report", bound_to=["request_id", "round"], null=True)
+    # {digest, needs} (steps.records.likeness); {} where it was reported before there was that.
+    likeness = models.JSONField(default=dict, db_default={})
     computed_at = models.DateTimeField()
 
     class Meta:

@@ -34,6 +34,7 @@ from approvals.selectors.pages import report_of
 from approvals.steps import shared_reads
 from approvals.steps.live_values import find_live_values
 from approvals.steps.records import source_history
+from approvals.steps.records.likeness import likeness_of
 from approvals.steps.records.source_history import way_back
 from approvals.steps.sources import (
     check_object_count,
@@ -53,13 +54,12 @@ from provisioner.errors import BadBundle, BadHealthCheck, BadRecord, InvalidMani
 from provisioner.review.base.made_texts import HiddenTexts, without_texts_of_report
 from provisioner.review.base.messages import unjudged_fields
 from provisioner.review.base.record import from_record, plain, ref_record, to_record
-from provisioner.review.secret_texts import SecretTexts, secret_texts
+from provisioner.review.secret_texts import secret_texts
 from provisioner.values import (
     DELETING,
     DEPENDENCY,
     Content,
     JsonObject,
-    ObjectIdentity,
     ObjectRef,
     Pin,
     Report,
@@ -293,7 +293,7 @@ def _record(request: Request, prepared: Prepared) -> None:
     if row.content_id is None and not row.to_revision:
         made = made_values.keep(row, content.made_up)
     hidden = made_values.hidden_texts(row.deployment_id, made.get("values", ()))
-    worst = _save_report(row, round_number, report, secret_texts(content, report.plan), hidden)
+    worst = _save_report(row, round_number, report, content, hidden)
     subject = replace(
         reader.subject_of(row, content_digest=content.digest),
         round=round_number,
@@ -362,7 +362,7 @@ def _save_report(
     request: Request,
     round_number: int,
     report: Report,
-    texts: Mapping[ObjectIdentity, SecretTexts],
+    content: Content,
     hidden: HiddenTexts,
 ) -> Severity:
     """Keep the report, and what lists find the request by; answers with the worst new finding's severity.
@@ -370,7 +370,7 @@ def _save_report(
     Of a new object, which nobody can get yet, it is kept where values of Secrets stand (approvals.access.sight). What
     is `hidden` from everybody is kept apart, for the apply (S44).
     """
-    exact = report.plan.actions
+    exact, texts = report.plan.actions, secret_texts(content, report.plan)
     if hidden:
         report = from_record(without_texts_of_report(to_record(report), hidden))
     counted = Counter(finding.severity for finding in report.public)
@@ -395,6 +395,7 @@ def _save_report(
         actions={str(action): count for action, count in report.plan.counts().items()},
         body=body,
         exact_states=states or None,
+        likeness=likeness_of(request, content, body, texts, hidden),
         computed_at=database_now(),
     )
     FindingRow.objects.bulk_create(

@@ -39,6 +39,7 @@ WIDTHS = ("full", "fixed")
 NAVIGATION = (
     ("inbox", "Requests", "inbox", "i"),
     ("news", "Home", "home", "h"),
+    ("sets", "Sets", "rectangle-stack", "s"),
     ("deployments", "Deployments", "cube", "b"),
     ("catalogs", "Catalogs", "book-open", "l"),
     ("clusters", "Clusters", "server-stack", "c"),
@@ -54,6 +55,7 @@ AREAS = (
     ("catalog", "catalogs"),
     ("polic", "policies"),
     ("rule", "policies"),
+    ("set", "sets"),
 )
 
 # Where filters and tags of templates stand: those of all pages, and beside what they show those of some.

@@ -3,7 +3,18 @@
 from django.urls import path
 
 from approvals.catalogs import addresses
-from approvals.web import audit, bulk_decisions, clusters, deciding, health_endpoints, home, inbox, me, policies
+from approvals.web import (
+    audit,
+    bulk_decisions,
+    clusters,
+    deciding,
+    health_endpoints,
+    home,
+    inbox,
+    me,
+    policies,
+    sets,
+)
 from approvals.web.catalogs import catalogs, packages
 from approvals.web.catalogs import changes as catalog_changes
 from approvals.web.deployments import config_editor, install_proposal, views
@@ -90,6 +101,9 @@ urlpatterns = [
     path("rules/<slug:slug>/of/<slug:cluster>/<str:name>", deciding.show, name="rule"),
     path("rules/<slug:slug>/of/<slug:cluster>/<str:name>/edit", deciding.edit, name="rule-edit"),
     path("rules/<slug:slug>/of/<slug:cluster>/<str:name>/delete", deciding.delete, name="rule-delete"),
+    path("sets", sets.index, name="sets"),
+    path("sets/<str:name>", sets.show, name="set"),
+    path("sets/<str:name>/review", sets.review, name="set-review"),
     path("audit", audit.index, name="audit"),
     path("audit/export", audit.export, name="audit-export"),
     path("me", me.show, name="me"),

@@ -18,9 +18,11 @@ from pytest_django.live_server_helper import LiveServer
 from pytest_django.plugin import DjangoDbBlocker
 
 from approvals.migrations import _append_only
+from approvals.models import BundleDeployment, Report
 from approvals.oidc import ClusterRules, Issuer, Issuers, OidcClient, discovery
 from approvals.oidc.issuers import Prefixed
 from approvals.project.celery import app
+from approvals.selectors.sets import LABEL
 from tests.support import comparisons
 from tests.support.approvals.fixtures import World
 from tests.support.patience import scaled
@@ -119,8 +121,13 @@ def addresses(live_server: LiveServer, env: World, afternoon: dict[str, Any]) ->
     comparisons.finish(comparisons.begun(env))
     comparisons.finish(comparisons.begun(env, before=""), is_first=True)
     comparisons.begun(env, "1.2.0", "1.1.0")
+    for name in ("serious", "quiet", "deleting"):
+        BundleDeployment.objects.filter(requests=afternoon[name]).update(labels={LABEL: "spring"})
+        Report.objects.filter(request=afternoon[name]).update(likeness={"digest": name, "needs": []})
     paths = {
         "inbox": "/",
+        "sets": "/sets",
+        "set": "/sets/spring",
         "all-requests": "/?tab=all",
         "request": f"/requests/{serious}",
         "reviewed-request": f"/requests/{afternoon['quiet'].uid}",

@@ -68,6 +68,12 @@ from approvals.api.serializers.requests import (
     ReviewSerializer,
     WithdrawInput,
 )
+from approvals.api.serializers.sets import (
+    ChangeSetSerializer,
+    MemberResultsSerializer,
+    SetReviewInput,
+    SetSummariesSerializer,
+)
 
 __all__ = [
     "ApplyAtInput",
@@ -75,6 +81,7 @@ __all__ = [
     "AuditSerializer",
     "CatalogDetailSerializer",
     "CatalogSerializer",
+    "ChangeSetSerializer",
     "ChangesPart",
     "ClusterSerializer",
     "CommandLineIssuerSerializer",
@@ -93,6 +100,7 @@ __all__ = [
     "ExchangeInput",
     "KeptValueSerializer",
     "MadeDependenciesSerializer",
+    "MemberResultsSerializer",
     "NewPolicyInput",
     "NewTokenSerializer",
     "OutcomeSerializer",
@@ -114,6 +122,8 @@ __all__ = [
     "RevokeInput",
     "RollbackInput",
     "RotateInput",
+    "SetReviewInput",
+    "SetSummariesSerializer",
     "SpecInput",
     "TokenSerializer",
     "WithdrawInput",

@@ -14,7 +14,7 @@ from typing import NoReturn
 from provisioner.cli.arguments import Usage
 from provisioner.cli.explain import COMMANDS as EXPLANATIONS
 from provisioner.cli.explain import explained
-from provisioner.cli.kubectl import apis, bundles, catalogs, grants, needs, policies, rukpak
+from provisioner.cli.kubectl import apis, bundles, catalogs, grants, needs, policies, rukpak, sets
 from provisioner.cli.kubectl.break_glass import break_glass
 from provisioner.cli.kubectl.cluster import add_cluster, advice_for, bare_name, with_options_behind
 from provisioner.cli.kubectl.decisions import decide, pause, resume, rollback, rotate
@@ -318,6 +318,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("accept", "accept a break-glass afterwards", _add_decision("Accept"), decide, _DECIDE_EPILOG),
     Command("object", "object to a break-glass afterwards", _add_decision("Object"), decide, _DECIDE_EPILOG),
+    Command("set", sets.HELP, sets.add, sets.run, sets.EPILOG),
     Command("needs", needs.HELP, needs.add, needs.show_needs, needs.EPILOG),
     Command("history", "list the requests of a BundleDeployment, latest first", _add_history, history),
     Command("rollback", "request the content of an earlier revision", _add_rollback, rollback),

@@ -29,6 +29,7 @@ OPEN_PAGES = [
     "/catalogs",
     "/catalogs/packages?search=ships",
     "/clusters",
+    "/sets",
     "/policies",
     "/policies/new",
     "/rules/approval-rules",

@@ -1,0 +1,106 @@
+"""Change sets: the BundleDeployments that carry the same label, on all clusters that somebody may read, and what is
+asked for them now."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db.models import Exists, F, OuterRef, QuerySet, Subquery
+from django.db.models.fields.json import KeyTextTransform
+
+from approvals.lifecycle import State
+from approvals.models import BundleDeployment, Cluster, Report, Request, Review
+from approvals.selectors.inbox import SEVERITIES
+from provisioner.api_groups import OWN_GROUP
+
+LABEL = f"{OWN_GROUP}/set"
+# As Kubernetes lets the value of a label be: what else a row holds names no set.
+NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
+MAX_DEPLOYMENTS = 10_000
+MAX_MEMBERS = 1_000
+# Nobody has decided on a request in one of these.
+UNDECIDED = (State.PREPARING, State.IN_REVIEW, State.STALE)
+
+
+@dataclass(frozen=True, slots=True)
+class SetSummary:
+    """`members` have a request; `open` of these can be decided now or soon. `worst` is that of the open ones."""
+
+    name: str
+    members: int
+    open: int
+    decided: int
+    worst: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetMember:
+    """The latest request of one deployment. `digest` is "" where nobody can know what it is like."""
+
+    request: Request
+    cluster: Cluster
+    worst: str
+    digest: str
+    needs: tuple[tuple[str, str, str, str], ...]
+    has_decided: bool
+
+
+def summaries(*, clusters: Collection[Cluster]) -> list[SetSummary]:
+    """The sets of these clusters by name, those with something to decide first."""
+    labelled = _labelled(clusters).order_by("pk").values_list("set_name", "latest")[:MAX_DEPLOYMENTS]
+    names = {latest: name for name, latest in labelled if latest and NAME.fullmatch(name or "")}
+    rows = Request.objects.filter(pk__in=_labelled(clusters).values("latest")).values_list("pk", "state", "weight")
+    states: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for key, state, weight in rows:
+        if key in names:
+            states[names[key]].append((state, weight))
+    found = []
+    for name, members in states.items():
+        weights = [weight for state, weight in members if state in UNDECIDED]
+        worst = SEVERITIES[-max(weights)] if any(weights) else ""
+        found.append(SetSummary(name, len(members), len(weights), len(members) - len(weights), worst))
+    return sorted(found, key=lambda one: (not one.open, one.name))
+
+
+def members_of(name: str, *, clusters: Collection[Cluster], user: User) -> list[SetMember]:
+    """At most MAX_MEMBERS, by cluster and name; `user` is who may have decided on them."""
+    if not NAME.fullmatch(name):
+        return []
+    given = Review.objects.counted().filter(request=OuterRef("pk"), round=OuterRef("round"), user=user)
+    rows = list(
+        Request.objects.filter(pk__in=_labelled(clusters).filter(**{f"labels__{LABEL}": name}).values("latest"))
+        .select_related("deployment")
+        .annotate(has_decided=Exists(given))
+        .only(
+            "uid", "number", "purpose", "state", "round", "subject_digest", "created_at", "cluster", "deployment__name"
+        )
+        .order_by("cluster__name", "deployment__name", "pk")[:MAX_MEMBERS]
+    )
+    reports: Mapping[int, tuple[str, dict[str, Any]]] = {
+        key: (worst, likeness)
+        for key, worst, likeness in Report.objects.filter(request__in=rows, round=F("request__round")).values_list(
+            "request", "worst", "likeness"
+        )
+    }
+    known = {cluster.pk: cluster for cluster in clusters}
+    found = []
+    for row in rows:
+        worst, likeness = reports.get(row.pk, ("", {}))
+        needs = tuple((group, version, kind, place) for group, version, kind, place in likeness.get("needs", ()))
+        digest = str(likeness.get("digest", ""))
+        found.append(SetMember(row, known[row.cluster_id], worst, digest, needs, bool(row.has_decided)))
+    return found
+
+
+def _labelled(clusters: Collection[Cluster]) -> QuerySet[Any]:
+    """With `set_name` and `latest`, the key of the latest request."""
+    latest = Request.objects.filter(deployment=OuterRef("pk")).order_by("-number").values("pk")[:1]
+    there = BundleDeployment.objects.filter(
+        cluster__in=[cluster.pk for cluster in clusters], gone_at=None, labels__has_key=LABEL
+    )
+    return there.order_by().annotate(set_name=KeyTextTransform(LABEL, "labels"), latest=Subquery(latest))
