@@ -2,7 +2,6 @@
 
 from approvals.gate.unseen_limits import why_not_unseen
 from approvals.services.approval_terms import Acknowledgement, acknowledgements, collisions, page_of, to_acknowledge
-from approvals.services.change_stops import end_stop, stop_changes
 from approvals.services.chat import issue_link_code, link_chat_account, unlink_chat_account
 from approvals.services.clusters import Replacing, register_cluster, remove_cluster
 from approvals.services.command_line_tokens import (
@@ -25,6 +24,7 @@ from approvals.services.comparisons import (
     read_comparison_result,
     resolve_comparison,
 )
+from approvals.services.deciding_objects import change_object, create_object, delete_object, end_stop, stop_changes
 from approvals.services.dependencies import DependencyOffer, find_dependencies, make_dependencies
 from approvals.services.deployments import (
     ask_again,
@@ -97,6 +97,7 @@ __all__ = [
     "caller_of_id_token",
     "caller_of_proxy",
     "change_deployment",
+    "change_object",
     "check_may_compare",
     "cluster_to_compare_on",
     "collisions",
@@ -105,7 +106,9 @@ __all__ = [
     "create_api_token",
     "create_deployment",
     "create_deployments",
+    "create_object",
     "delete_deployment",
+    "delete_object",
     "dismiss",
     "end_api_token",
     "end_other_sessions",

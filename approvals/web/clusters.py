@@ -87,7 +87,7 @@ def stop(http: HttpRequest, *, cluster: str) -> HttpResponse:
     found = get_object_or_404(Cluster, name=cluster)
     check_reader(http, found)
     if ended := http.POST.get("end", ""):
-        services.end_stop(by=person(http), cluster=found, name=ended)
+        services.end_stop(by=person(http), cluster=found, name=ended, via="browser")
         messages.success(http, f"The stop {ended} was ended: what waits on {cluster} continues.")
         return redirect("clusters")
     try:

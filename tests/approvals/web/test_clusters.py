@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from approvals.ledger.deciding_objects import observe
-from approvals.models import DecidingObject
+from approvals.models import AuditEntry, DecidingObject
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse
@@ -29,9 +29,12 @@ def test_a_stop_is_written_as_the_person_shown_where_it_holds_and_ended(env: Wor
         assert ": incident 7." in shown, address
     env.kubernetes.allow("ada", "delete")
     assert ada.post("/clusters/prod/stop", {"end": row.name}).status_code == 302
-    row.refresh_from_db()
-    assert row.gone_at is not None
-    assert "every deployment are stopped" not in ada.get("/deployments/prod/strimzi").content.decode()
+    assert "deletionTimestamp" in env.kubernetes.objects[row.name]["metadata"]
+    verbs = AuditEntry.objects.filter(verb__startswith="deciding-object.").order_by("number")
+    assert [(entry.verb, entry.actor) for entry in verbs] == [
+        ("deciding-object.created", "ada"),
+        ("deciding-object.deleted", "ada"),
+    ]
 
 
 def test_what_is_no_stop_is_not_ended_here(env: World, browse: Browse) -> None:
