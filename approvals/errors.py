@@ -155,6 +155,13 @@ class NotAsExpected(Refused):
     status = 412
 
 
+class NoVersion(Refused):
+    """A write without If-Match, which says what the writer has read."""
+
+    code = "precondition-required"
+    status = 428
+
+
 class TooMany(Refused):
     """A quota of the requester or the cluster is used up (security-rules.md S25)."""
 

@@ -12,6 +12,7 @@ from rest_framework.request import Request as Http
 from rest_framework.views import APIView
 
 from approvals import errors
+from approvals.deciding.table import KINDS
 
 PROBLEM: dict[str, Any] = {
     "type": "object",
@@ -39,6 +40,7 @@ WORDS = {
     413: "The body is too large.",
     415: "The body is not JSON.",
     422: "The body is valid JSON, but a field is missing or invalid.",
+    428: "If-Match is missing.",
     429: "Too many calls, or too many open requests.",
     500: "An internal error, see the log; or the database needs a migration.",
     503: "The cluster could not be asked, which never counts as yes, or the database is not responding.",
@@ -102,6 +104,9 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
     ("api-sign-in", "exchange"): (errors.NotAllowed, errors.SignInFailed, errors.IssuerAway),
     ("api-request", "make_dependencies"): (*_WISHING, errors.TooMany),
     ("api-request", "withdraw"): (errors.NotAllowed, errors.NotOpen),
+    **{(f"api-{kind.slug}", "create"): _WISHING for kind in KINDS},
+    **{(f"api-{kind.slug}", "update"): (*_WISHING, errors.NoVersion) for kind in KINDS},
+    **{(f"api-{kind.slug}", "destroy"): (*_WISHING, errors.NoVersion) for kind in KINDS},
 }
 
 

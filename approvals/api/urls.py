@@ -1,13 +1,17 @@
 """The REST API's URLs."""
 
+from typing import Any
+
 from django.urls import URLPattern, include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.routers import SimpleRouter
 
-from approvals.api import catalogs, resources, sign_in
+from approvals.api import catalogs, deciding, resources, sign_in
 from approvals.api.authentication import InScope
 from approvals.catalogs import addresses
+from approvals.deciding.kinds import DecidingKind
+from approvals.deciding.table import KINDS
 
 router = SimpleRouter(trailing_slash=False)
 router.register("clusters", resources.ClusterViewSet, basename="api-cluster")
@@ -30,6 +34,19 @@ def _catalog(address: str, action: str, suffix: str, *, detail: bool = True, **w
     return path(address, view, name=f"api-catalog-{suffix}")
 
 
+def _deciding(kind: type[DecidingKind]) -> list[URLPattern]:
+    """The objects of a kind in a cluster, and one of them."""
+    address = f"clusters/<str:cluster>/{kind.slug}"
+    many: dict[str, Any] = {"get": "list", "post": "create"}
+    one: dict[str, Any] = {"get": "retrieve", "put": "update", "delete": "destroy"}
+    view = deciding.DecidingViewSet.as_view
+    base = {"basename": f"api-{kind.slug}", "of": kind}
+    return [
+        path(address, view(many, detail=False, **base), name=f"api-{kind.slug}-list"),
+        path(f"{address}/<str:name>", view(one, detail=True, **base), name=f"api-{kind.slug}-detail"),
+    ]
+
+
 patterns = [
     *router.urls,
     _catalog("catalogs", "list", "list", detail=False),
@@ -38,6 +55,7 @@ patterns = [
     _catalog(PACKAGE, "package", "package"),
     _catalog(f"{PACKAGE}/changes", "comparison", "changes", post="compare"),
     _catalog(f"{PACKAGE}/changes/objects/<int:position>", "compared_lines", "lines"),
+    *(pattern for kind in KINDS for pattern in _deciding(kind)),
 ]
 urlpatterns = [
     path("", include(patterns)),

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Min
+from django.db.models import Min, Q
 
 from approvals import wake
 from approvals.clock import database_now
@@ -86,6 +86,12 @@ def look_again(cluster: Cluster) -> None:
     waiting = Request.objects.filter(cluster=cluster, state__in=(State.IN_REVIEW, State.APPROVED))
     for pk in waiting.order_by("pk").values_list("pk", flat=True)[:WOKEN]:
         wake.request(pk)
+
+
+def changed_since(cluster_id: int, at: datetime) -> bool:
+    """Whether any object of the cluster was written or deleted after that."""
+    rows = DecidingObject.objects.filter(cluster=cluster_id)
+    return rows.filter(Q(changed_at__gt=at) | Q(gone_at__gt=at)).exists()
 
 
 def problem_of(kind: str, spec: Mapping[str, Any]) -> str:

@@ -24,6 +24,7 @@ from approvals.services.comparisons import (
     read_comparison_result,
     resolve_comparison,
 )
+from approvals.services.deciding_objects import change_object, create_object, delete_object
 from approvals.services.dependencies import DependencyOffer, find_dependencies, make_dependencies
 from approvals.services.deployments import (
     ask_again,
@@ -96,6 +97,7 @@ __all__ = [
     "caller_of_id_token",
     "caller_of_proxy",
     "change_deployment",
+    "change_object",
     "check_may_compare",
     "cluster_to_compare_on",
     "collisions",
@@ -104,7 +106,9 @@ __all__ = [
     "create_api_token",
     "create_deployment",
     "create_deployments",
+    "create_object",
     "delete_deployment",
+    "delete_object",
     "dismiss",
     "end_api_token",
     "end_other_sessions",

@@ -61,7 +61,7 @@ def create_deployment(
     writer = _writer(by, cluster, via)
     _check_room(cluster, writer.identity)
     with authors.writing(cluster=cluster, name=name):
-        made = _translate_refusals(
+        made = translate_refusals(
             cluster, lambda: access.kubernetes().create(cluster, obj, as_person=writer.identity), writer.identity
         )
         return pivots.see(cluster=cluster, obj=made, writer=writer)
@@ -84,7 +84,7 @@ def create_deployments(
         def call() -> Live:
             return access.kubernetes().create(cluster, obj, as_person=as_person, dry_run=dry_run)
 
-        made: Live = _translate_refusals(cluster, call, as_person)
+        made: Live = translate_refusals(cluster, call, as_person)
         return made
 
     for obj in objects:
@@ -239,12 +239,12 @@ def delete_deployment(*, by: Caller, deployment: BundleDeployment, via: str, pol
     asker = _writer(by, deployment.cluster, via)
     cluster, uid, identity, ref = deployment.cluster, deployment.uid, asker.identity, _ref(deployment)
     with authors.writing(cluster=cluster, name=deployment.name):
-        before = _translate_refusals(cluster, lambda: access.kubernetes().get(cluster, ref))
+        before = translate_refusals(cluster, lambda: access.kubernetes().get(cluster, ref))
         generation = _generation(before) if before else 0
-        _translate_refusals(
+        translate_refusals(
             cluster, lambda: access.kubernetes().delete(cluster, ref, uid=uid, as_person=identity), identity
         )
-        live = _translate_refusals(cluster, lambda: access.kubernetes().get(cluster, ref))
+        live = translate_refusals(cluster, lambda: access.kubernetes().get(cluster, ref))
         if live is None:
             pivots.forget(cluster=cluster, uid=uid)
             return deployment
@@ -312,7 +312,7 @@ def _change(deployment: BundleDeployment, change: Callable[[Live], Live], identi
 
 def _replace(deployment: BundleDeployment, obj: Live, identity: Identity) -> Live:
     cluster = deployment.cluster
-    written: Live = _translate_refusals(
+    written: Live = translate_refusals(
         cluster, lambda: access.kubernetes().replace(cluster, obj, as_person=identity), identity
     )
     return written
@@ -321,13 +321,13 @@ def _replace(deployment: BundleDeployment, obj: Live, identity: Identity) -> Liv
 def _live(deployment: BundleDeployment) -> Live:
     """As the service, which may read every BundleDeployment: only writes need the right to act as people (S31)."""
     cluster = deployment.cluster
-    live = _translate_refusals(cluster, lambda: access.kubernetes().get(cluster, _ref(deployment)))
+    live = translate_refusals(cluster, lambda: access.kubernetes().get(cluster, _ref(deployment)))
     if live is None or live["metadata"]["uid"] != deployment.uid:
         raise NotFound(f"BundleDeployment {deployment.name} no longer exists on cluster {deployment.cluster.name}")
     return dict(live)
 
 
-def _translate_refusals(cluster: Cluster, call: Callable[[], Any], identity: Identity | None = None) -> Any:
+def translate_refusals(cluster: Cluster, call: Callable[[], Any], identity: Identity | None = None) -> Any:
     """Kubernetes' refusals as our own errors, with its words: they answer the person who wrote, as that person.
 
     Raises MissingOwnRight where it did not even let us act as them.

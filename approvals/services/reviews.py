@@ -27,6 +27,7 @@ from approvals.errors import (
 from approvals.gate import reviewer_checks
 from approvals.gate.remedies import MAKE_WAY
 from approvals.gate.reviewer_checks import Checked
+from approvals.ledger import deciding_objects
 from approvals.ledger.moves import locked, move
 from approvals.ledger.pivots import AskedRequest, has_requested
 from approvals.lifecycle import Event, State
@@ -232,8 +233,10 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked, keep: C
             )
     earlier = _find_earlier(by, request, checked, given.decision)
     review = _new_review(by, request, given, checked, earlier)
-    # A form that was sent twice, or a message that was delivered twice, changes nothing.
-    if earlier and all(getattr(earlier, name) == getattr(review, name) for name in SAID):
+    # A form that was sent twice, or a message that was delivered twice, changes nothing. After a change of a rule the
+    # same words are said of something else.
+    is_repeated = earlier is not None and all(getattr(earlier, name) == getattr(review, name) for name in SAID)
+    if earlier and is_repeated and not deciding_objects.changed_since(request.cluster_id, earlier.given_at):
         keep(earlier)
         return earlier
     _check_may_replace(earlier, review)

@@ -12,6 +12,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals import services
+from approvals.deciding.table import KINDS
 from approvals.errors import InvalidInput
 from approvals.models import Cluster, Policy
 from approvals.policy import FACTS
@@ -65,7 +66,11 @@ class PolicyForm(forms.Form):
 def index(http: HttpRequest) -> HttpResponse:
     clusters = readable(http)
     may_write = services.may_write_policies(by=person(http), clusters=clusters)
-    return page(http, "policies/policies.html", {"rows": lists.policies(clusters=clusters), "may_write": may_write})
+    return page(
+        http,
+        "policies/policies.html",
+        {"rows": lists.policies(clusters=clusters), "may_write": may_write, "kinds": KINDS},
+    )
 
 
 @require_safe

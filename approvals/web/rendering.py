@@ -53,6 +53,7 @@ AREAS = (
     ("deployment", "deployments"),
     ("catalog", "catalogs"),
     ("polic", "policies"),
+    ("rule", "policies"),
 )
 
 # Where filters and tags of templates stand: those of all pages, and beside what they show those of some.

@@ -3,7 +3,7 @@
 from django.urls import path
 
 from approvals.catalogs import addresses
-from approvals.web import audit, bulk_decisions, clusters, health_endpoints, home, inbox, me, policies
+from approvals.web import audit, bulk_decisions, clusters, deciding, health_endpoints, home, inbox, me, policies
 from approvals.web.catalogs import catalogs, packages
 from approvals.web.catalogs import changes as catalog_changes
 from approvals.web.deployments import config_editor, install_proposal, views
@@ -81,6 +81,11 @@ urlpatterns = [
     path("policies/new", policies.new, name="policy-new"),
     path("policies/of/<slug:name>", policies.show, name="policy"),
     path("policies/of/<slug:name>/edit", policies.edit, name="policy-edit"),
+    path("rules/<slug:slug>", deciding.index, name="rules"),
+    path("rules/<slug:slug>/new", deciding.new, name="rule-new"),
+    path("rules/<slug:slug>/of/<slug:cluster>/<str:name>", deciding.show, name="rule"),
+    path("rules/<slug:slug>/of/<slug:cluster>/<str:name>/edit", deciding.edit, name="rule-edit"),
+    path("rules/<slug:slug>/of/<slug:cluster>/<str:name>/delete", deciding.delete, name="rule-delete"),
     path("audit", audit.index, name="audit"),
     path("audit/export", audit.export, name="audit-export"),
     path("me", me.show, name="me"),

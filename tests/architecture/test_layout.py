@@ -23,7 +23,6 @@ TESTED_ELSEWHERE = {
     "approvals.catalogs.dependencies": "tests/approvals/api/test_dependencies.py",
     "approvals.catalogs.followed_packages": "tests/approvals/ledger/test_upgrades.py",
     "approvals.errors": "tests/approvals/api",
-    "approvals.gate.deciding_objects": "tests/approvals/ledger/test_deciding_objects.py",
     "approvals.gate.reviewer_checks": "tests/approvals/services",
     "approvals.gate.unseen_limits": "tests/approvals/security/test_unseen.py",
     "approvals.instruments": "tests/approvals/metrics",

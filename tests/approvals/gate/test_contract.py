@@ -27,7 +27,7 @@ RIGHTS = {
 # The evaluator of policies and constraints; a policy that is saved is compiled, and asked about nothing.
 EVALUATES = {
     *("gate/deciding_objects.py", "gate/live_spec.py", "gate/policies.py"),
-    *("services/policies.py", "steps/mirroring/deciding_status.py"),
+    *("services/deciding_objects.py", "services/policies.py", "steps/mirroring/deciding_status.py"),
 }
 
 

@@ -77,7 +77,7 @@ def test_all_rules_that_select_the_request_hold() -> None:
     )
 
 
-def test_a_grant_satisfies_no_rule_but_one_that_lists_it() -> None:
+def test_S45_a_grant_satisfies_no_rule_but_one_that_lists_it() -> None:
     grants = known((policy(5, "approves", name="night"),))
     assert needed(facts([], RuleFacts("a", SECURITY), grants=grants)) == ["1 of group security"]
     by_night = RuleFacts("a", rule("security", groups=["security"], policies=["night"]))
@@ -128,7 +128,7 @@ CHANGED = NOW + timedelta(minutes=1)
     ],
     ids=["deleted, or it selects no longer", "lowered", "it could not be read"],
 )
-def test_lowering_a_rule_approves_nothing_until_somebody_approves_again(
+def test_S45_lowering_a_rule_approves_nothing_until_somebody_approves_again(
     now: ApprovalRule | None, earlier: ApprovalRule | None
 ) -> None:
     lowered = RuleFacts("security", now, earlier=(EarlierRule(earlier, CHANGED),))
@@ -174,7 +174,7 @@ def _reviews(draw: st.DrawFn) -> list[ReviewFacts]:
 
 
 @given(_reviews(), st.randoms())
-def test_no_order_of_reviews_approves_what_a_rule_holds_or_counts_somebody_who_may_not(
+def test_S45_no_order_of_reviews_approves_what_a_rule_holds_or_counts_somebody_who_may_not(
     reviews: list[ReviewFacts], chance: Any
 ) -> None:
     turned = list(reviews)

@@ -31,6 +31,8 @@ OPEN_PAGES = [
     "/clusters",
     "/policies",
     "/policies/new",
+    "/rules/approval-rules",
+    "/rules/approval-rules/new",
     "/audit",
     "/me",
 ]

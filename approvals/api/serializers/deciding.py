@@ -1,0 +1,37 @@
+"""Objects that say how requests are decided, as REST shows and takes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from approvals.deciding.spec_fields import UnreadableObject
+from approvals.deciding.table import BY_NAME
+from approvals.models import DecidingObject
+
+
+class DecidingObjectSerializer(serializers.ModelSerializer[DecidingObject]):
+    cluster = serializers.CharField(source="cluster.name")
+    spec = serializers.JSONField(help_text="as `kubectl explain` describes it")
+    summary = serializers.SerializerMethodField(help_text="what it asks for, in words; empty if it cannot be read")
+    problem = serializers.CharField(help_text="why it cannot be read; it holds what it might select then")
+    version = serializers.CharField(source="resource_version", help_text="its resourceVersion, which is its ETag")
+
+    class Meta:
+        model = DecidingObject
+        fields = ["kind", "cluster", "name", "uid", "generation", "version", "spec", "summary", "problem", "changed_at"]
+
+    def get_summary(self, row: DecidingObject) -> str:
+        try:
+            return BY_NAME[row.kind].parse(row.spec).summary
+        except UnreadableObject:
+            return ""
+
+
+class DecidingSpecInput(serializers.Serializer[Any]):
+    spec = serializers.DictField(help_text="the whole spec, which replaces the present one")
+
+
+class DecidingObjectInput(DecidingSpecInput):
+    name = serializers.CharField(max_length=253)

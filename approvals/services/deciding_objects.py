@@ -1,0 +1,132 @@
+"""Writing an object that says how requests are decided, in its cluster as the person: Kubernetes decides who may."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.db import transaction
+
+from approvals import access, audit, wake
+from approvals.access import Caller
+from approvals.audit import Actor
+from approvals.deciding.kinds import VERSION, DecidingKind
+from approvals.deciding.spec_fields import UnreadableObject
+from approvals.errors import InvalidInput, NotAsExpected, NotFound
+from approvals.ledger import deciding_objects
+from approvals.models import Cluster, DecidingObject
+from approvals.policy import POLICY, BadExpression, check_compiled, check_form
+from approvals.services.deployments import translate_refusals
+from provisioner.api_groups import OWN_GROUP
+from provisioner.expressions.evaluator import ask
+from provisioner.values import Identity, ObjectRef
+
+NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+Live = dict[str, Any]
+
+
+def create_object(
+    *, by: Caller, cluster: Cluster, kind: type[DecidingKind], name: str, spec: Mapping[str, Any], via: str
+) -> DecidingObject:
+    if not NAME.fullmatch(name):
+        raise InvalidInput(
+            f"the name is {name[:100]!r}; expected lowercase letters, digits, dashes and dots", field="name"
+        )
+    _check_spec(kind, spec)
+    obj = {
+        "apiVersion": f"{OWN_GROUP}/{VERSION}",
+        "kind": kind.kind,
+        "metadata": {"name": name},
+        "spec": dict(spec),
+    }
+
+    def create(person: Identity) -> Live:
+        return access.kubernetes().create(cluster, obj, as_person=person)
+
+    return _write(by, cluster, kind, create, "created", via)
+
+
+def change_object(
+    *,
+    by: Caller,
+    cluster: Cluster,
+    kind: type[DecidingKind],
+    name: str,
+    spec: Mapping[str, Any],
+    version: str,
+    via: str,
+) -> DecidingObject:
+    """Replace the spec of the object as it stood at the resourceVersion `version`; raises NotAsExpected of another."""
+    _check_spec(kind, spec)
+    live = _live(cluster, kind, name, version)
+
+    def change(person: Identity) -> Live:
+        return access.kubernetes().replace(cluster, {**live, "spec": dict(spec)}, as_person=person)
+
+    return _write(by, cluster, kind, change, "changed", via)
+
+
+def delete_object(*, by: Caller, cluster: Cluster, kind: type[DecidingKind], name: str, version: str, via: str) -> None:
+    """Delete the object as it stood at `version`; raises NotAsExpected of another."""
+    person, live = access.acting_as(by, cluster), _live(cluster, kind, name, version)
+    ref, uid = _ref(kind, name), live["metadata"]["uid"]
+    translate_refusals(cluster, lambda: access.kubernetes().delete(cluster, ref, uid=uid, as_person=person), person)
+    if translate_refusals(cluster, lambda: access.kubernetes().get(cluster, ref)) is None:
+        deciding_objects.forget(cluster=cluster, uid=uid)
+    _record(by, cluster, kind, name, "deleted", via, {})
+
+
+def _check_spec(kind: type[DecidingKind], spec: Mapping[str, Any]) -> None:
+    """Raise InvalidInput for what Pratique could not read: Kubernetes takes some of it, and it would hold requests."""
+    try:
+        found = kind.parse(spec)
+        if found.when:
+            check_form(found.when)
+            check_compiled(ask(POLICY, [found.when])[0])
+    except UnreadableObject as exc:
+        raise InvalidInput(str(exc), field="spec") from exc
+    except BadExpression as exc:
+        raise InvalidInput(f"spec.when: {exc}", field="when") from exc
+
+
+def _live(cluster: Cluster, kind: type[DecidingKind], name: str, version: str) -> Live:
+    """As the service, which may read them all: only writes need the right to act as people (S31)."""
+    live = translate_refusals(cluster, lambda: access.kubernetes().get(cluster, _ref(kind, name)))
+    if live is None:
+        raise NotFound(f"{kind.kind} {name} does not exist on cluster {cluster.name}")
+    found = str(live["metadata"]["resourceVersion"])
+    if found != version:
+        raise NotAsExpected(f"{kind.kind} {name} is at version {found}, not {version[:50]!r}: read it again")
+    return dict(live)
+
+
+def _ref(kind: type[DecidingKind], name: str) -> ObjectRef:
+    return ObjectRef(OWN_GROUP, VERSION, kind.kind, "", name)
+
+
+def _write(
+    by: Caller,
+    cluster: Cluster,
+    kind: type[DecidingKind],
+    write: Callable[[Identity], Live],
+    verb: str,
+    via: str,
+) -> DecidingObject:
+    """Send it, and keep what came of it at once: its page is shown before the watch tells of it."""
+    person = access.acting_as(by, cluster)
+    obj = translate_refusals(cluster, lambda: write(person), person)
+    writer = access.person_of(by, cluster).record()
+    row = deciding_objects.observe(cluster=cluster, kind=kind.kind, obj=obj, writer=writer, is_listed=False)
+    if row is not None:
+        wake.deciding_object(row.pk)
+    _record(by, cluster, kind, obj["metadata"]["name"], verb, via, {"spec": obj["spec"]})
+    return DecidingObject.objects.select_related("cluster").get(cluster=cluster, uid=obj["metadata"]["uid"])
+
+
+@transaction.atomic
+def _record(
+    by: Caller, cluster: Cluster, kind: type[DecidingKind], name: str, verb: str, via: str, facts: Mapping[str, Any]
+) -> None:
+    about = {"kind": kind.kind, "name": name, "cluster": cluster.name, **facts}
+    audit.record(verb=f"deciding-object.{verb}", actor=Actor(by.name, via), facts=about)

@@ -1,0 +1,230 @@
+"""Objects that say how requests are decided: a list for each kind, one of them with what it holds now, and its form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from approvals import access, services
+from approvals.access import Permission
+from approvals.deciding.kinds import DecidingKind
+from approvals.deciding.selector import SEVERITIES
+from approvals.deciding.spec_fields import UnreadableObject
+from approvals.deciding.table import BY_SLUG, KINDS
+from approvals.errors import Changed, InvalidInput, NotAsExpected
+from approvals.lifecycle import State
+from approvals.models import Cluster, DecidingObject, Request
+from approvals.policy import FACTS
+from approvals.policy.expression import MAX_EXPRESSION
+from approvals.web.access_decorators import person, readable, signed_in
+from approvals.web.fields import LabelsField, LinesField, YamlField, mono
+from approvals.web.rendering import note_cluster, page
+from provisioner.render import write
+
+# So many open requests are looked through for those that an object selects.
+MOST_REQUESTS = 500
+# The fields of the form by those of spec.selector.
+SELECTOR = {
+    "names": "names",
+    "matchLabels": "labels",
+    "formats": "formats",
+    "sourceHosts": "hosts",
+    "packages": "packages",
+}
+
+
+class DecidingForm(forms.Form):
+    """What all kinds have, with the fields of one kind in their order."""
+
+    name = forms.CharField(max_length=253, widget=forms.TextInput(attrs=mono()))
+    cluster = forms.ModelChoiceField(Cluster.objects.none(), to_field_name="name", empty_label=None)
+    version = forms.CharField(required=False, widget=forms.HiddenInput)
+    description = forms.CharField(required=False, max_length=1000, help_text="What it is for.")
+    names = LinesField(help_text="Names or globs of deployments, one per line. If empty, all.")
+    labels = LabelsField(help_text="key=value labels that a deployment must have, one per line. If empty, any.")
+    formats = LinesField(help_text="Formats, such as helm, one per line. If empty, any.")
+    hosts = LinesField(label="Source hosts", help_text="Hosts or globs that a source comes from. If empty, any.")
+    packages = LinesField(help_text="Packages of catalogs, by name or glob. If empty, any.")
+    min_severity = forms.ChoiceField(
+        label="Least severity",
+        required=False,
+        choices=[("", "any"), *((one, f"{one} or worse") for one in SEVERITIES)],
+        help_text="Of the worst new finding.",
+    )
+    when = forms.CharField(
+        required=False,
+        max_length=MAX_EXPRESSION,
+        widget=forms.Textarea(attrs=mono(rows=3)),
+        help_text="A CEL expression that must be true. If it cannot be evaluated, the request is selected.",
+    )
+
+    def __init__(
+        self,
+        kind: type[DecidingKind],
+        clusters: list[Cluster],
+        *args: Any,
+        known: DecidingObject | None = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(*args, **more)
+        self.kind, self.known = kind, known
+        choices = Cluster.objects.filter(pk__in=[cluster.pk for cluster in clusters])
+        self.fields["cluster"].queryset = choices  # type: ignore[attr-defined] # the stubs know a Field here only
+        for name in ("name", "cluster"):
+            self.fields[name].disabled = known is not None
+        for field in kind.form:
+            self.fields[field.path] = _field(field)
+
+    def spec(self) -> dict[str, Any]:
+        """What was typed, as a spec; of the object as it was, what the form does not show stays."""
+        said = self.cleaned_data
+        selector = {key: said[name] for key, name in SELECTOR.items() if said[name]}
+        if said["min_severity"]:
+            selector["minSeverity"] = said["min_severity"]
+        typed = {"description": said["description"], "selector": selector, "when": said["when"]}
+        typed |= {field.path: said[field.path] for field in self.kind.form}
+        kept = dict(self.known.spec) if self.known else {}
+        return {key: value for key, value in {**kept, **typed}.items() if value not in ("", None, {}, [])}
+
+
+def _field(field: Any) -> forms.Field:
+    about = {"label": field.label, "help_text": field.help}
+    if field.is_yaml:
+        example = "- {name: security, groups: [security]}"
+        made: forms.Field = YamlField(example=example, is_list=True, rows=field.rows, **about)
+        made.required = field.is_required
+        return made
+    if field.choices:
+        return forms.ChoiceField(choices=field.choices, required=field.is_required, **about)
+    widget = forms.Textarea(attrs=mono(rows=field.rows)) if field.rows else forms.TextInput(attrs=mono())
+    return forms.CharField(required=field.is_required, widget=widget, max_length=MAX_EXPRESSION, **about)
+
+
+def initial_of(row: DecidingObject, kind: type[DecidingKind]) -> dict[str, Any]:
+    selector = row.spec.get("selector") or {}
+    said = {name: selector.get(key) for key, name in SELECTOR.items()}
+    said |= {name: row.spec.get(name) for name in ("description", "when", *(field.path for field in kind.form))}
+    about = {"name": row.name, "cluster": row.cluster, "version": row.resource_version}
+    return {**said, **about, "min_severity": selector.get("minSeverity")}
+
+
+@require_safe
+@signed_in
+def index(http: HttpRequest, *, slug: str) -> HttpResponse:
+    kind = _kind(slug)
+    answers = {cluster: _may(http, cluster, "get", kind) for cluster in readable(http)}
+    shown = [cluster for cluster, answer in answers.items() if answer.allowed]
+    rows = DecidingObject.objects.filter(kind=kind.kind, gone_at=None, cluster__in=shown).select_related("cluster")
+    facts = {
+        "kind": kind,
+        "kinds": KINDS,
+        "rows": [(row, _parsed(row, kind)) for row in rows.order_by("cluster__name", "name")],
+        "hidden": [(cluster, answer) for cluster, answer in answers.items() if not answer.allowed],
+        "may_write": any(_may(http, cluster, "create", kind).allowed for cluster in shown),
+    }
+    return page(http, "deciding/rules.html", facts)
+
+
+@require_safe
+@signed_in
+def show(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpResponse:
+    kind, row = _find(http, slug, cluster, name)
+    waiting = Request.objects.filter(cluster=row.cluster, state=State.IN_REVIEW).select_related("deployment")
+    selected = [
+        (request, standing)
+        for request in waiting.order_by("pk")[:MOST_REQUESTS]
+        for standing in request.approval_rules
+        if standing["name"] == row.name
+    ]
+    facts = {
+        "kind": kind,
+        "row": row,
+        "parsed": _parsed(row, kind),
+        "spec_text": write(row.spec),
+        "selected": selected,
+        "is_rule": kind.kind == "ApprovalRule",
+        "rights": {verb: _may(http, row.cluster, verb, kind, row.name) for verb in ("update", "delete")},
+    }
+    return page(http, "deciding/rule.html", facts)
+
+
+@require_http_methods(["GET", "POST"])
+@signed_in
+def new(http: HttpRequest, *, slug: str) -> HttpResponse:
+    kind = _kind(slug)
+    return _save(http, DecidingForm(kind, readable(http), http.POST or None))
+
+
+@require_http_methods(["GET", "POST"])
+@signed_in
+def edit(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpResponse:
+    kind, row = _find(http, slug, cluster, name)
+    form = DecidingForm(kind, [row.cluster], http.POST or None, known=row, initial=initial_of(row, kind))
+    return _save(http, form)
+
+
+@require_POST
+@signed_in
+def delete(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpResponse:
+    kind, row = _find(http, slug, cluster, name)
+    version = http.POST.get("version", "")
+    services.delete_object(
+        by=person(http), cluster=row.cluster, kind=kind, name=row.name, version=version, via="browser"
+    )
+    messages.success(http, f"{row.name} was deleted.")
+    return redirect("rules", slug=kind.slug)
+
+
+def _save(http: HttpRequest, form: DecidingForm) -> HttpResponse:
+    """Write what the form says, as the viewer, or show it again with what is wrong."""
+    kind, known = form.kind, form.known
+    if http.method == "POST" and form.is_valid():
+        said = form.cleaned_data
+        about: dict[str, Any] = {"by": person(http), "kind": kind, "spec": form.spec(), "via": "browser"}
+        about |= {"cluster": said["cluster"], "name": said["name"]}
+        try:
+            version = {"version": said["version"]} if known else {}
+            row = (services.change_object if known else services.create_object)(**about, **version)
+        except (InvalidInput, Changed, NotAsExpected) as refusal:
+            field = str(refusal.facts.get("field", ""))
+            form.add_error(field if field in form.fields else None, str(refusal))
+        else:
+            messages.success(http, f"{row.name} was saved.")
+            return redirect("rule", slug=kind.slug, cluster=row.cluster.name, name=row.name)
+    facts = {"form": form, "kind": kind, "row": known, "fact_rows": sorted(FACTS.items())}
+    return page(http, "deciding/rule_form.html", facts, status=422 if form.is_bound else 200)
+
+
+def _kind(slug: str) -> type[DecidingKind]:
+    if slug not in BY_SLUG:
+        raise Http404
+    return BY_SLUG[slug]
+
+
+def _find(http: HttpRequest, slug: str, cluster: str, name: str) -> tuple[type[DecidingKind], DecidingObject]:
+    """404 where the viewer may not get an object of this name there, whether there is one or not."""
+    kind, where = _kind(slug), Cluster.objects.filter(name=cluster).first()
+    if where is None or not _may(http, where, "get", kind, name).allowed:
+        raise Http404
+    row = DecidingObject.objects.filter(kind=kind.kind, cluster=where, name=name, gone_at=None).first()
+    if row is None:
+        raise Http404
+    note_cluster(http, where)
+    return kind, row
+
+
+def _may(http: HttpRequest, cluster: Cluster, verb: str, kind: type[DecidingKind], name: str = "") -> Permission:
+    return access.may(person(http), cluster, verb, resource=kind.plural, name=name)
+
+
+def _parsed(row: DecidingObject, kind: type[DecidingKind]) -> DecidingKind | Mapping[str, str]:
+    try:
+        return kind.parse(row.spec)
+    except UnreadableObject as exc:
+        return {"problem": str(exc)}

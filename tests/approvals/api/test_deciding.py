@@ -1,0 +1,73 @@
+"""Objects that say how requests are decided, over REST: on the truth that kubectl writes, and as the person."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+
+from approvals.models import AuditEntry, DecidingObject
+from tests.approvals.api.conftest import Call, problem_of
+from tests.support.approvals.fixtures import World
+
+RULES = "clusters/prod/approval-rules"
+SPEC = {"require": [{"name": "security", "groups": ["security"]}]}
+
+
+def body_of(response: Any) -> Any:
+    return json.loads(response.content)
+
+
+def test_a_rule_is_created_read_changed_and_deleted(env: World, call: Call) -> None:
+    made = call(env.ada, "post", RULES, {"name": "four-eyes", "spec": SPEC})
+    assert (made.status_code, body_of(made)["summary"]) == (201, "1 of group security")
+    assert env.kubernetes.objects["four-eyes"]["spec"] == SPEC
+    read = call(env.ada, "get", f"{RULES}/four-eyes")
+    assert (read["ETag"], body_of(read)["version"]) == (made["ETag"], made["ETag"].strip('"'))
+    assert [one["name"] for one in body_of(call(env.ada, "get", RULES))["results"]] == ["four-eyes"]
+
+    wish = {"spec": {"require": [{"name": "a", "count": 2}]}}
+    missing = call(env.ada, "put", f"{RULES}/four-eyes", wish)
+    assert (missing.status_code, problem_of(missing)["code"]) == (428, "precondition-required")
+    stale = call(env.ada, "put", f"{RULES}/four-eyes", wish, **{"If-Match": '"0"'})
+    assert (stale.status_code, problem_of(stale)["code"]) == (412, "precondition-failed")
+    changed = call(env.ada, "put", f"{RULES}/four-eyes", wish, **{"If-Match": read["ETag"]})
+    assert (changed.status_code, body_of(changed)["summary"]) == (200, "2 of everybody who may approve")
+
+    assert call(env.ada, "delete", f"{RULES}/four-eyes").status_code == 428
+    assert call(env.ada, "delete", f"{RULES}/four-eyes", **{"If-Match": changed["ETag"]}).status_code == 204
+    verbs = AuditEntry.objects.filter(verb__startswith="deciding-object").values_list("verb", "via")
+    assert [*verbs.order_by("number")] == [
+        ("deciding-object.created", "rest"),
+        ("deciding-object.changed", "rest"),
+        ("deciding-object.deleted", "rest"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"require": []}, "spec.require is empty"),
+        ({**SPEC, "when": "size(rules"}, "spec.when"),
+        ({**SPEC, "when": "nothing > 0"}, "spec.when"),
+        ({**SPEC, "selector": {"minSeverity": "worst"}}, "spec.selector.minSeverity is 'worst'"),
+    ],
+)
+def test_what_pratique_could_not_read_is_refused_before_it_holds_anything(
+    env: World, call: Call, spec: dict[str, Any], words: str
+) -> None:
+    refused = call(env.ada, "post", RULES, {"name": "wrong", "spec": spec})
+    assert (refused.status_code, words in problem_of(refused)["detail"]) == (422, True)
+    assert not DecidingObject.objects.exists()
+
+
+def test_S02_whoever_may_not_get_a_rule_sees_and_writes_none(env: World, call: Call) -> None:
+    call(env.ada, "post", RULES, {"name": "four-eyes", "spec": SPEC})
+    env.kubernetes.closed.add("approvalrules")
+    cache.clear()
+    for method, path in (("get", RULES), ("get", f"{RULES}/four-eyes"), ("post", RULES)):
+        assert call(env.ada, method, path, {"name": "x", "spec": SPEC}).status_code == 404, (method, path)
+    assert call(env.ada, "delete", f"{RULES}/four-eyes", **{"If-Match": '"1"'}).status_code == 404
+    assert set(env.kubernetes.objects) == {"four-eyes"}
