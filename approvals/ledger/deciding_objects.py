@@ -98,6 +98,12 @@ def changed_since(cluster_id: int, at: datetime) -> bool:
     return rows.filter(Q(changed_at__gt=at) | Q(gone_at__gt=at)).exists()
 
 
+def changed_since(cluster_id: int, at: datetime) -> bool:
+    """Whether any object of the cluster was written or deleted after that."""
+    rows = DecidingObject.objects.filter(cluster=cluster_id)
+    return rows.filter(Q(changed_at__gt=at) | Q(gone_at__gt=at)).exists()
+
+
 def problem_of(kind: str, spec: Mapping[str, Any]) -> str:
     """Why the spec cannot be read; "" where it can."""
     try:
