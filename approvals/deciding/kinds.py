@@ -36,6 +36,8 @@ class DecidingKind(ABC):
     words: ClassVar[str]  # `approval rule`
     about: ClassVar[str]  # what it does, for the head of its list: one sentence
     form: ClassVar[tuple[FormField, ...]] = ()
+    # Templates name the class itself.
+    do_not_call_in_templates: ClassVar[bool] = True
 
     description: str
     selector: Selector

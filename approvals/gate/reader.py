@@ -23,7 +23,7 @@ from approvals.deciding.approval_rules import ApprovalRule
 from approvals.deciding.change_windows import Windows
 from approvals.gate import deletions, live_spec, policies, rights
 from approvals.gate.answers import GateQuestion
-from approvals.gate.deciding_objects import live_objects, seen_objects
+from approvals.gate.deciding_objects import live_objects, read_windows, seen_objects
 from approvals.gate.deletions import Slowly
 from approvals.gate.facts import (
     About,
@@ -42,8 +42,7 @@ from approvals.gate.live_spec import PendingFacts, learn, unmet_words
 from approvals.gate.people import accepted
 from approvals.gate.plan_facts import Approved, came_of, collisions_of, plan_facts
 from approvals.gate.rule_facts import rules_of
-from approvals.gate.rules import RuleStanding, standings
-from approvals.gate.windows import read_windows
+from approvals.gate.rules import RuleNeeds, standings
 from approvals.ledger import rounds
 from approvals.ledger.digests import ReviewSubject
 from approvals.ledger.pivots import why_unknown
@@ -301,7 +300,7 @@ def _seen_rules(request: Request, report: Report, reach: Callable[[], Api]) -> F
     return learn(read, how=How.RECORDS)
 
 
-def rules_now(request: Request) -> tuple[RuleStanding, ...]:
+def rules_now(request: Request) -> tuple[RuleNeeds, ...]:
     """What ApprovalRules need of a request that nobody has decided on yet; () where that could not be found out."""
     report, reach = policies.reviewed_report(request), partial(connect, request.deployment.cluster)
     return standings(replace(_facts(GateQuestion.DECIDE, request), rules=_seen_rules(request, report, reach)))

@@ -31,7 +31,7 @@ class Vote:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleStanding:
+class RuleNeeds:
     """How a rule stands: `needed` says what is still needed, in words; `problem` why it holds whatever people say."""
 
     name: str
@@ -54,9 +54,9 @@ class RuleStanding:
         return f"approval rule {self.name}: {self.problem or 'still needed: ' + '; '.join(self.needed)}{why}"
 
 
-def standings(facts: GateFacts) -> tuple[RuleStanding, ...]:
+def standings(facts: GateFacts) -> tuple[RuleNeeds, ...]:
     """How every rule stands, satisfied or not; also one that was lowered since the last approval."""
-    cast, found = votes(facts), list[RuleStanding]()
+    cast, found = votes(facts), list[RuleNeeds]()
     for rule in value_of(facts.rules) or ():
         standing, lowered = _judge(rule, cast), _describe_lowering(rule, cast)
         if rule.rule or rule.problem or lowered:
@@ -98,16 +98,16 @@ def _counts(review: ReviewFacts, question: GateQuestion) -> bool:
     return not review.is_by_a_requester and review.is_in_force
 
 
-def _judge(facts: RuleFacts, cast: Sequence[Vote]) -> RuleStanding:
+def _judge(facts: RuleFacts, cast: Sequence[Vote]) -> RuleNeeds:
     if facts.problem:
-        return RuleStanding(facts.name, problem=f"it cannot be read, so it holds the request: {facts.problem}")
+        return RuleNeeds(facts.name, problem=f"it cannot be read, so it holds the request: {facts.problem}")
     if facts.rule is None:
-        return RuleStanding(facts.name)
+        return RuleNeeds(facts.name)
     needed = _list_missing(facts.rule, facts, cast)
     if needed and facts.nobody:
         nobody = f"nobody who is known here is a member of {' or '.join(facts.nobody)}"
         needed = [*needed, nobody]
-    return RuleStanding(facts.name, tuple(needed), note=facts.note)
+    return RuleNeeds(facts.name, tuple(needed), note=facts.note)
 
 
 def _list_missing(rule: ApprovalRule, facts: RuleFacts, cast: Iterable[Vote]) -> list[str]:
@@ -139,5 +139,5 @@ def _describe_lowering(facts: RuleFacts, cast: Sequence[Vote]) -> str:
     return ""
 
 
-def _words_of(standing: Sequence[RuleStanding]) -> str:
+def _words_of(standing: Sequence[RuleNeeds]) -> str:
     return some_phrases([one.words for one in standing], SHOWN)

@@ -4,7 +4,6 @@ from approvals.gate.explanation import explain as explain_evaluations
 from approvals.gate.unseen_limits import why_not_unseen
 from approvals.services.approval_terms import Acknowledgement, acknowledgements, collisions, page_of, to_acknowledge
 from approvals.services.break_glass import break_glass, give_review, review_afterwards
-from approvals.services.change_stops import end_stop, stop_changes
 from approvals.services.chat import issue_link_code, link_chat_account, unlink_chat_account
 from approvals.services.clusters import Replacing, register_cluster, remove_cluster
 from approvals.services.command_line_tokens import (
@@ -27,7 +26,7 @@ from approvals.services.comparisons import (
     read_comparison_result,
     resolve_comparison,
 )
-from approvals.services.deciding_objects import change_object, create_object, delete_object
+from approvals.services.deciding_objects import change_object, create_object, delete_object, end_stop, stop_changes
 from approvals.services.dependencies import DependencyOffer, find_dependencies, make_dependencies
 from approvals.services.deployments import (
     ask_again,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
+from secrets import token_hex
 from typing import Any
 
 from django.db import transaction
@@ -11,17 +13,21 @@ from django.db import transaction
 from approvals import access, audit, wake
 from approvals.access import Caller
 from approvals.audit import Actor
+from approvals.deciding.change_windows import ChangeWindow, HeldChange, WindowType
 from approvals.deciding.kinds import VERSION, DecidingKind
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.errors import InvalidInput, NotAsExpected, NotFound
 from approvals.ledger import deciding_objects
 from approvals.models import Cluster, DecidingObject
 from approvals.policy import POLICY, BadExpression, check_compiled, check_form
+from approvals.selectors.change_stops import is_stop
 from approvals.services.deployments import translate_refusals
 from provisioner.api_groups import OWN_GROUP
 from provisioner.expressions.evaluator import ask
 from provisioner.values import Identity, ObjectRef
 
+# Of a stop: it stands in lists.
+MAX_REASON = 500
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 Live = dict[str, Any]
 
@@ -75,6 +81,31 @@ def delete_object(*, by: Caller, cluster: Cluster, kind: type[DecidingKind], nam
     if translate_refusals(cluster, lambda: access.kubernetes().get(cluster, ref)) is None:
         deciding_objects.forget(cluster=cluster, uid=uid)
     _record(by, cluster, kind, name, "deleted", via, {})
+
+
+def stop_changes(*, by: Caller, cluster: Cluster, reason: str, via: str) -> None:
+    """Hold all changes of the cluster until somebody ends it; Kubernetes decides who may.
+
+    Raises InvalidInput without a reason, and a Refused where it is not written.
+    """
+    reason = reason.strip()
+    if not 0 < len(reason) <= MAX_REASON:
+        words = f"give a reason of up to {MAX_REASON} characters: everybody sees it who waits"
+        raise InvalidInput(words, field="reason")
+    spec = {"type": str(WindowType.DENY), "description": reason, "appliesTo": [str(each) for each in HeldChange]}
+    create_object(by=by, cluster=cluster, kind=ChangeWindow, name=f"stop-{token_hex(4)}", spec=spec, via=via)
+
+
+def end_stop(*, by: Caller, cluster: Cluster, name: str, via: str) -> None:
+    """Delete a ChangeWindow that stops changes, as the person; raises NotFound, or a Refused by Kubernetes' answer."""
+    row = DecidingObject.objects.filter(cluster=cluster, kind=ChangeWindow.kind, name=name, gone_at=None).first()
+    read = partial(access.kubernetes().get, cluster, _ref(ChangeWindow, name))
+    live = translate_refusals(cluster, read) if row and is_stop(row) else None
+    if live is None:
+        raise NotFound("there is no such stop: somebody may have ended it")
+    # Its status may have been written since the page was made, which changes nothing of it.
+    version = str(live["metadata"]["resourceVersion"])
+    delete_object(by=by, cluster=cluster, kind=ChangeWindow, name=name, version=version, via=via)
 
 
 def _check_spec(kind: type[DecidingKind], spec: Mapping[str, Any]) -> None:

@@ -215,7 +215,7 @@ class ColumnFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-unt
         return dict(self.target.column.rest_schema)
 
 
-class RuleStandingSerializer(serializers.Serializer[Any]):
+class RuleNeedsSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(help_text="the name of the ApprovalRule")
     needed = serializers.ListField(child=serializers.CharField(), help_text="what is still needed; empty: nothing")
     problem = serializers.CharField(help_text="why it holds the request whatever people say, or empty")
@@ -235,7 +235,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
         child=serializers.CharField(),
         help_text="the values of the chart that are made anew: Secrets, SECRET/KEY, or `*` for all",
     )
-    approval_rules = RuleStandingSerializer(
+    approval_rules = RuleNeedsSerializer(
         many=True, help_text="the ApprovalRules that select the request, as they were judged last"
     )
     requesters = RequesterSerializer(

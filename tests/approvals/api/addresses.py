@@ -46,6 +46,8 @@ CLOSED = {
     "api-catalog-packages": "catalogs/prod/port/packages",
     "api-catalog-package": "catalogs/prod/port/packages/harbour",
     "api-catalog-changes": "catalogs/prod/port/packages/harbour/changes",
+    "api-change-windows-list": "clusters/prod/change-windows",
+    "api-change-windows-detail": "clusters/prod/change-windows/weekend",
     "api-approval-rules-list": "clusters/prod/approval-rules",
     "api-approval-rules-detail": "clusters/prod/approval-rules/four-eyes",
     "api-catalog-lines": "catalogs/prod/port/packages/harbour/changes/objects/0",

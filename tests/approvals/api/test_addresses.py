@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -15,7 +16,6 @@ from django.test import Client
 from approvals.api import authentication
 from approvals.api.urls import patterns as resources
 from approvals.models import ApiToken
-from approvals.rate_limits import Limit
 from tests.approvals.api.addresses import CLOSED, LISTS, path_of
 from tests.approvals.api.conftest import Call, problem_of
 from tests.support.approvals.fixtures import World
@@ -114,6 +114,9 @@ def test_S02_the_table_has_every_method_that_changes_something() -> None:
         ("api-policy-detail", "put"),
         ("api-policy-detail", "delete"),
         ("api-policy-tests", "post"),
+        ("api-change-windows-list", "post"),
+        ("api-change-windows-detail", "put"),
+        ("api-change-windows-detail", "delete"),
         ("api-approval-rules-list", "post"),
         ("api-approval-rules-detail", "put"),
         ("api-approval-rules-detail", "delete"),
@@ -133,8 +136,8 @@ def test_S02_a_login_without_rights_sees_and_changes_nothing(env: World, afterno
 def test_S02_a_method_that_is_not_served_changes_nothing_for_anybody(
     env: World, afternoon: dict[str, Any], call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # They are more than anybody may write in a minute.
-    monkeypatch.setattr(authentication, "WRITING", Limit("rest-writing", 1_000, 60))
+    # More calls than one person may make in a minute.
+    monkeypatch.setattr(authentication, "WRITING", replace(authentication.WRITING, most=1000))
     before = rows()
     for (name, method), person in product(NOT_SERVED, (env.bert, env.ada)):
         cache.clear()  # more calls than one person may make in a minute

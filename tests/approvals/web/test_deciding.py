@@ -37,7 +37,7 @@ def test_a_rule_is_written_shown_changed_and_deleted(env: World, browse: Browse,
     shown = text_of(browse(env.ada).get(FOUR_EYES))
     assert "strimzi #1" in shown
     assert "1 of group security" in shown
-    assert "approval rule four-eyes: 1 of group security" in text_of(browse(env.ada).get(f"/requests/{request_.uid}"))
+    assert "four-eyes: 1 of group security" in text_of(browse(env.ada).get(f"/requests/{request_.uid}"))
 
     version = DecidingObject.objects.get().resource_version
     changed = {**FORM, "version": version, "require": "- {name: a, count: 2}"}
@@ -50,8 +50,8 @@ def test_a_rule_is_written_shown_changed_and_deleted(env: World, browse: Browse,
 
 def test_what_is_wrong_is_said_at_the_form_and_nothing_is_written(env: World, browse: Browse) -> None:
     for changes, words in (
-        ({"require": ""}, "spec.require is empty"),
-        ({"require": "- {name: a, quorum: 2}"}, "has the field 'quorum'"),
+        ({"require": ""}, "This field is required"),
+        ({"require": "- {name: a, quorum: 2}"}, "which this version of Pratique does not know"),
         ({"when": "size(rules"}, "spec.when"),
         ({"name": "Four Eyes"}, "expected lowercase letters"),
     ):
