@@ -117,7 +117,9 @@ def conditions_of(request: Request, report: Report, expressions: Sequence[str]) 
 
 
 def read_windows(request: Request, api: Api) -> Windows:
-    """The change windows that select a request, as the cluster has them: a copy of ours may be late. None where the kind is not served. Raises PratiqueError where the cluster does not answer.
+    """The change windows that select a request, as the cluster has them: a copy of ours may be late.
+
+    None where the kind is not served. Raises PratiqueError where the cluster does not answer.
 
     One that cannot be read holds whatever its selector can still be read to select; one whose `when` cannot be
     evaluated selects.

@@ -26,7 +26,6 @@ from approvals.services.comparisons import (
     read_comparison_result,
     resolve_comparison,
 )
-from approvals.services.deciding_objects import change_object, create_object, delete_object, end_stop, stop_changes
 from approvals.services.dependencies import DependencyOffer, find_dependencies, make_dependencies
 from approvals.services.deployments import (
     ask_again,
@@ -48,14 +47,15 @@ from approvals.services.issuers import (
     sign_in_with_issuer,
 )
 from approvals.services.own_views import mark_news_read, mark_viewed, remove_view, save_view
-from approvals.services.policies import (
+from approvals.services.policies.objects import change_object, create_object, delete_object, end_stop, stop_changes
+from approvals.services.policies.replays import PolicyReplay, ReplayRow, read_document, replay_policy
+from approvals.services.policies.rows import (
     disable_policy,
     may_change_policy,
     may_write_policies,
     rights_of_policy,
     save_policy,
 )
-from approvals.services.policy_replays import PolicyReplay, ReplayRow, read_document, replay_policy
 from approvals.services.proxy_people import caller_of_proxy, sign_in_by_proxy
 from approvals.services.reviews import dismiss, review, set_apply_at, withdraw
 from approvals.services.revisions import reinstate_revision, revoke_revision

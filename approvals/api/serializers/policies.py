@@ -13,7 +13,7 @@ from approvals.policy.explanation import TermValue
 from approvals.policy.expression import MAX_EXPRESSION
 from approvals.policy.replay import ReplayResult
 from approvals.services import PolicyReplay
-from approvals.services.policy_replays import DAYS, MAX_DAYS
+from approvals.services.policies.replays import DAYS, MAX_DAYS
 
 
 class PolicyInput(serializers.Serializer[Any]):

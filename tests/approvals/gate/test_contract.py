@@ -27,10 +27,10 @@ RIGHTS = {
 # The evaluator of policies and constraints; a policy that is saved is compiled, and asked about nothing.
 EVALUATES = {
     *("gate/deciding_objects.py", "gate/live_spec.py", "gate/policies.py"),
-    *("services/deciding_objects.py", "services/policies.py", "steps/mirroring/deciding_status.py"),
+    *("services/policies/objects.py", "services/policies/rows.py", "steps/mirroring/deciding_status.py"),
 }
 # What people are told of policies, by the facts that each may know: nothing is decided by it.
-EXPLAINS = {"gate/explanation.py", "services/policy_replays.py"}
+EXPLAINS = {"gate/explanation.py", "services/policies/replays.py"}
 
 
 def modules_with(*words: str) -> Iterator[tuple[str, ast.Module]]:
@@ -87,7 +87,7 @@ def test_nobody_else_evaluates_policies_or_counts_reviews() -> None:
     assert evaluators == EVALUATES | EXPLAINS
     told = {name for name, tree in modules_with(explaining) if explaining in _imported(tree).split()}
     assert {name for name in told if not name.startswith(("services/", "web/", "api/"))} == set()
-    saving = ast.parse((ROOT / "services/policies.py").read_text())
+    saving = ast.parse((ROOT / "services/policies/rows.py").read_text())
     assert [len(call.args) for call in calls_in(saving, "ask")] == [2], "no facts are asked about"
     counting = {name for name, tree in modules_with("decide") if "decide" in imports_of(tree, "approvals.policy")}
     assert counting == {"gate/people.py"}

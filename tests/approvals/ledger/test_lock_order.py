@@ -194,7 +194,7 @@ from approvals.access import Caller, Credential
 from approvals.gate.facts import PolicyFacts
 from approvals.ledger.moves import locked
 from approvals.models import Policy
-from approvals.services import policies
+from approvals.services.policies import rows
 from approvals.steps import evaluate
 request = in_review("new review")
 Request.objects.filter(pk=request.pk).update(state="in_review", subject_digest="s", content_id="d")
@@ -210,7 +210,7 @@ def approve(pause):
     evaluate.audit = SimpleNamespace(record=record_then_pause)
     with transaction.atomic():
         evaluate._approve_as(PolicyFacts(policy.pk, 1, "p", True, "approves", "as it says"), locked(request.pk))
-print(meet(approve, lambda: policies._save(Caller(ada, Credential.SHELL), "browser", 1, name="p", cluster=cluster)))
+print(meet(approve, lambda: rows._save(Caller(ada, Credential.SHELL), "browser", 1, name="p", cluster=cluster)))
 """
 # What the old one followed is let go, which the audit tells; then what the new one follows is begun.
 NEW_NAMESAKE = """

@@ -17,7 +17,8 @@ from approvals import services
 from approvals.errors import InvalidInput, TooManyAttempts
 from approvals.models import AuditEntry, Policy, Report, Request
 from approvals.policy.document import PolicyDocument, PolicyEffect, Validation
-from approvals.services import PolicyReplay, policy_replays
+from approvals.services import PolicyReplay
+from approvals.services.policies import replays
 from tests.support.approvals import scene, world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import acting
@@ -48,7 +49,7 @@ def test_a_draft_says_of_each_past_request_what_it_would_have_said(env: World, a
     assert results(found) == {
         "harbour": ("held", ""),
         "buoy": ("held", ""),
-        "tugboat": ("unknown", policy_replays.CLEARED),
+        "tugboat": ("unknown", replays.CLEARED),
         "lighthouse": ("not-selected", "the name lighthouse matches none of [!l]*"),
     }
     assert found.counts == {"held": 2, "unknown": 1, "not-selected": 1, "passed": 0, "approved": 0, "silent": 0}
@@ -65,9 +66,7 @@ def test_a_grant_would_not_have_approved_what_is_for_people_or_its_own_author_as
 ) -> None:
     assert tried(env, "true", PolicyEffect.GRANT).counts["approved"] == 1
     env.kubernetes.allow("rita", "get")
-    assert results(tried(env, "true", PolicyEffect.GRANT, by=env.rita)) == {
-        "strimzi": ("silent", policy_replays.REQUESTED)
-    }
+    assert results(tried(env, "true", PolicyEffect.GRANT, by=env.rita)) == {"strimzi": ("silent", replays.REQUESTED)}
     Request.objects.update(is_for_people=True)
     assert "only people can approve" in results(tried(env, "true", PolicyEffect.GRANT))["strimzi"][1]
 
@@ -179,13 +178,13 @@ def test_S26_a_draft_that_passes_its_limits_ends_and_says_unknown(env: World, ex
         scene.reported(scene.asked(env.cluster, f"boat-{number}", env.rita), scene.report_of())
     began = time.monotonic()
     assert tried(env, expression).counts["unknown"] == 3
-    assert time.monotonic() - began < policy_replays.SECONDS
+    assert time.monotonic() - began < replays.SECONDS
 
 
 def test_S29_how_often_somebody_may_try_is_limited(
     env: World, request_: Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(policy_replays, "PER_HOUR", policy_replays.Limit("policy-replays-of-a-test", 1, 3600))
+    monkeypatch.setattr(replays, "PER_HOUR", replays.Limit("policy-replays-of-a-test", 1, 3600))
     tried(env, "true")
     with pytest.raises(TooManyAttempts):
         tried(env, "true")
