@@ -36,14 +36,22 @@ CHANNELS = (Review.Channel.BROWSER, Review.Channel.REST, Review.Channel.KUBECTL)
 
 
 def give_review(
-    *, decision: str, incident: str = "", acknowledges: Sequence[str] = (), waives: Sequence[Waiver] = (), **given: Any
+    *,
+    decision: str,
+    incident: str = "",
+    acknowledges: Sequence[str] = (),
+    waives: Sequence[Waiver] = (),
+    apply_at: datetime | None = None,
+    **given: Any,
 ) -> Review:
     """Whatever may be said of a request, by its decision; `given` is what `review` takes beside that."""
+    if apply_at and decision in (BREAK_GLASS, *AFTERWARDS):
+        raise InvalidInput(f"only Approve takes a time to apply at; the decision is {decision}", field="apply_at")
     if decision in AFTERWARDS:
         return review_afterwards(decision=decision, **given)
     if decision == BREAK_GLASS:
         return break_glass(incident=incident, acknowledges=acknowledges, **given)
-    return review(decision=decision, acknowledges=acknowledges, waives=waives, **given)
+    return review(decision=decision, acknowledges=acknowledges, waives=waives, apply_at=apply_at, **given)
 
 
 def break_glass(

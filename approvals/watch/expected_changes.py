@@ -23,6 +23,7 @@ from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import PratiqueError, UnknownKind
 
 KINDS: dict[Awaits, tuple[tuple[str, str], ...]] = {
+    Awaits.WINDOW: (),  # these have a watch of their own (watch.own_kinds)
     Awaits.ACCOUNT: (("", "ServiceAccount"),),
     Awaits.RIGHTS: tuple((RBAC_GROUP, kind) for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")),
 }

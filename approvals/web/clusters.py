@@ -16,7 +16,6 @@ from django.views.decorators.http import require_safe
 from approvals import access, admission, refusals, services
 from approvals.access import Answers, Permission
 from approvals.clock import database_now
-from approvals.deciding.change_windows import ChangeWindow
 from approvals.errors import InvalidInput
 from approvals.health_endpoints import startup_checks
 from approvals.models import Cluster
@@ -30,7 +29,7 @@ from approvals.web.rendering import page
 class ShownCluster:
     """`missing` says which rights the web process lacks there, "" for none, None where it has not asked yet.
 
-    `stops` hold all its changes or some of them; `may_stop`: the viewer may begin one, or end one.
+    `stops` hold all its changes or some of them.
     `waiting` is how many open requests wait for a right of Pratique's own, `proofs` what admission policies prove.
     """
 
@@ -45,7 +44,6 @@ class ShownCluster:
     waiting: int
     proofs: list[admission.PolicyNotice]
     stops: list[ChangeStop]
-    may_stop: bool
 
 
 @require_safe
@@ -63,9 +61,6 @@ def _show_page(http: HttpRequest, wrong: Mapping[str, str]) -> HttpResponse:
     shown = [cluster for cluster, answer in answers if answer.allowed]
     waiting, proofs = lists.waiting_for_own_rights(clusters=shown), admission.told_of(cluster.pk for cluster in shown)
     stops = stops_of(shown)
-    may_stop = {
-        cluster.pk for cluster in shown if access.may(caller, cluster, "create", resource=ChangeWindow.plural).allowed
-    }
     names = {proof.cluster_id: proof.identity.username for proof in caller.proofs}
     rows = [
         replace(
@@ -73,7 +68,6 @@ def _show_page(http: HttpRequest, wrong: Mapping[str, str]) -> HttpResponse:
                 cluster, permission, names.get(cluster.pk, ""), waiting.get(cluster.pk, 0), proofs.get(cluster.pk, [])
             ),
             stops=stops.get(cluster.pk, []),
-            may_stop=cluster.pk in may_stop,
         )
         for cluster, permission in answers
     ]
@@ -108,5 +102,5 @@ def _show_cluster(
     answers = access.answers_of(cluster.name)
     problem, ending = refusals.problem_of(cluster, now), refusals.end_of_credentials(cluster, now)
     return ShownCluster(
-        cluster, problem, ending, permission, username, is_watched, answers, missing, waiting, proofs, [], False
+        cluster, problem, ending, permission, username, is_watched, answers, missing, waiting, proofs, []
     )

@@ -114,6 +114,7 @@ def _show(http: HttpRequest, found: ChangeSet, sent: Sent | None = None) -> Http
 def review(http: HttpRequest, *, name: str) -> HttpResponse:
     """One decision on the members that the form names; shown again with what is missing."""
     clusters, decision = readable(http), http.POST.get("decision", "")
+    found = services.read_set(by=person(http), clusters=clusters, name=name)
     sent = Sent(
         shown=http.POST.get("shown", ""),
         reason=http.POST.get("reason", "").strip(),
@@ -125,7 +126,6 @@ def review(http: HttpRequest, *, name: str) -> HttpResponse:
     shown = next((uid for uid in members if str(uid) == sent.shown), None)
     if shown is None:
         raise InvalidInput("the request whose report was shown is not among the members: open the set again")
-    found = services.read_set(by=person(http), clusters=clusters, name=name)
     report = services.read_group(found, shown)
     errors, names = _missing(sent, decision, name, report), list[str]()
     if decision == "Approve" and report:

@@ -16,6 +16,8 @@ from provisioner.values import AccessRequest, ObjectRef
 from tests.support.folders import ROOT
 
 ROBOT = "system:serviceaccount:ci:robot"
+# What people write through Pratique, as themselves.
+WRITTEN = ("bundledeployments", "approvalrules", "changewindows")
 KNOWN = Registered(
     people=frozenset({"rita", "alice", ROBOT, "system:admin"}),
     groups=frozenset({"platform", "system:masters", "system:authenticated"}),
@@ -70,8 +72,8 @@ def test_S31_web_writes_wishes_and_lists_roles_as_people_and_nothing_else() -> N
     assert rules_of(KNOWN, ImpersonationForm.CONSTRAINED, Process.WEB) == {
         "": (
             NeededRule(AUTHENTICATION, ("groups", "users"), ("impersonate:user-info",)),
-            NeededRule(OWN_GROUP, ("bundledeployments",), on("serviceaccount", *writes)),
-            NeededRule(OWN_GROUP, ("bundledeployments",), on("user-info", *writes)),
+            NeededRule(OWN_GROUP, WRITTEN, on("serviceaccount", *writes)),
+            NeededRule(OWN_GROUP, WRITTEN, on("user-info", *writes)),
             NeededRule(RBAC_GROUP, ("clusterrolebindings", "clusterroles"), on("user-info", "list")),
         ),
         "ci": (NeededRule(AUTHENTICATION, ("serviceaccounts",), BEING, ("robot",)),),
@@ -128,7 +130,7 @@ def test_S31_no_process_joins_the_halves_of_two_others() -> None:
         wide = [
             rule for _, rule in rules if any(verb.startswith("impersonate-on:serviceaccount") for verb in rule.verbs)
         ]
-        if any(rule.resources != ("bundledeployments",) for rule in wide):
+        if any(rule.resources != WRITTEN for rule in wide):
             assert being <= known.installers
     worker = rules_of(known, ImpersonationForm.CONSTRAINED, Process.WORKER)
     assert NeededRule("", ("secrets",), ("get",), ("pull",)) in worker["shop"]

@@ -50,8 +50,6 @@ PAGES_OF_A_CLUSTER = [
     "/deployments/prod/lighthouse",
     "/deployments/prod/lighthouse/edit",
     "/deployments/prod/nothing",
-    "/rules/approval-rules/of/prod/four-eyes",
-    "/rules/approval-rules/of/prod/four-eyes/edit",
 ]
 POLICY_PAGES = ["/policies/of/routine", "/policies/of/routine/edit"]
 POSTS = [
@@ -62,7 +60,6 @@ POSTS = [
     "/deployments/prod/lighthouse/edit",
     "/deployments/prod/lighthouse/pause",
     "/deployments/prod/lighthouse/delete",
-    "/rules/approval-rules/of/prod/four-eyes/delete",
 ]
 ALL_GETS = [*OPEN_PAGES, *PAGES_OF_A_CLUSTER, *POLICY_PAGES]
 

@@ -16,6 +16,7 @@ from approvals.models import (
     BundleDeployment,
     ChatAccount,
     Cluster,
+    DecidingObject,
     KubernetesIdentity,
     Policy,
     Request,
@@ -77,6 +78,9 @@ FILTERED = {
     "news-list",
     "policies",
     "policy-new",
+    "rules",
+    "rule-new",
+    "sets",
 }
 # About one catalog, request, deployment or policy: refused as a whole.
 CLOSED = {
@@ -121,6 +125,13 @@ CLOSED = {
     "deployment-delete",
     "policy",
     "policy-edit",
+    "cluster-stop",
+    "request-apply-at",
+    "rule",
+    "rule-edit",
+    "rule-delete",
+    "set",
+    "set-review",
 }
 NAMES = [str(pattern.name) for pattern in urlpatterns]
 METHODS = ["get", "head", "post", "put", "patch", "delete"]
@@ -131,6 +142,7 @@ RECORDS = (
     BundleDeployment,
     ChatAccount,
     Cluster,
+    DecidingObject,
     KubernetesIdentity,
     Policy,
     Request,
@@ -138,7 +150,7 @@ RECORDS = (
     SavedView,
     ViewedObject,
 )
-NAMED = {"policy": "routine", "catalog": "port"}
+NAMED = {"policy": "routine", "catalog": "port", "rule": "four-eyes", "set": "spring"}
 # What only the catalog says.
 OFFERED = "Keeps ships"
 # Whatever a form of ours would like to see.
@@ -167,6 +179,7 @@ def address(name: str, afternoon: dict[str, Any]) -> str:
         "cluster": "prod",
         "name": next((it for start, it in NAMED.items() if name.startswith(start)), "lighthouse"),
         "package": "harbour",
+        "slug": "approval-rules",
         "view_id": 1,
         "review_id": Review.objects.values_list("pk", flat=True).first() or 1,
         "token_id": ApiToken.objects.values_list("pk", flat=True).first() or 1,

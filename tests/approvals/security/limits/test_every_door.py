@@ -61,7 +61,7 @@ def filled(before: str, one: URLPattern) -> str:
 
 def unregexed(text: str) -> str:
     text = re.sub(r"\(\?P<(\w+)>[^)]*\)", lambda found: SAMPLES[found[1]], text)
-    return text.replace("(?:/|$)", "/").replace(r"\Z", "").strip("^$")
+    return text.replace("(?:/|$)", "/").replace(r"\Z", "").replace(r"\.", ".").strip("^$")
 
 
 PATHS = sorted(set(every_path()) | {"/nowhere", "/api/v1/nowhere", "/api/"})
