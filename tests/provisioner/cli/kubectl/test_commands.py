@@ -149,7 +149,10 @@ def test_what_is_decided_says_why_it_waits_until_when_and_where_its_page_is() ->
 
 @pytest.mark.parametrize(
     ("typed", "words"),
-    [("lst", "there is no command lst: did you mean list?"), ("xyzzy", "no command xyzzy; `kubectl pratique --help`")],
+    [
+        ("lst", "there is no command lst: did you mean list or set?"),
+        ("xyzzy", "no command xyzzy; `kubectl pratique --help`"),
+    ],
 )
 def test_a_command_that_does_not_exist_gets_near_ones(
     typed: str, words: str, capsys: pytest.CaptureFixture[str]
