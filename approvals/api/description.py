@@ -104,6 +104,7 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
     ("api-policy", "destroy"): (*_WISHING, errors.NoVersion),
     ("api-policy-test", "create"): (errors.InvalidInput,),
     ("api-set", "review"): (errors.InvalidInput, errors.UnlikeMember),
+    ("api-cluster", "calendar"): (errors.NotAllowed,),
     ("api-catalog", "comparison"): (errors.NotAllowed, errors.InvalidInput),
     ("api-catalog", "compare"): (errors.NotAllowed, errors.InvalidInput, errors.TooMany),
     ("api-token", "prove"): (errors.NotAllowed,),
