@@ -270,8 +270,8 @@ class Person:
     def _protected(self, form: dict[str, str]) -> dict[str, str]:
         return {**form, "csrfmiddlewaretoken": self.session.cookies["csrftoken"]}
 
-    def ask(self, method: str, path: str, body: Any = None) -> requests.Response:
-        headers = {"X-CSRFToken": self.session.cookies["csrftoken"]}
+    def ask(self, method: str, path: str, body: Any = None, *, if_match: str = "") -> requests.Response:
+        headers = {"X-CSRFToken": self.session.cookies["csrftoken"], **({"If-Match": if_match} if if_match else {})}
         return self.session.request(
             method, f"{self.base}/api/v1/{path}", json=body, headers=headers, timeout=scaled(60)
         )

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from approvals.deciding.table import KINDS
 from approvals.rights.missing_rights import own_rules
 from approvals.rights.needs import (
     REQUESTS_OF_INSTALLERS,
@@ -30,6 +31,8 @@ WATCHED = {
 }
 LIGHTHOUSE = ObjectRef("apps", "v1", "Deployment", SHOP, "lighthouse")
 SETTINGS = ObjectRef("", "v1", "ConfigMap", SHOP, "lighthouse")
+# By what they are called in addresses.
+RULES = {kind.slug: kind.plural for kind in KINDS}
 WISH = ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", "lighthouse")
 
 
@@ -82,6 +85,7 @@ def test_S31_the_whole_journey_with_an_account_for_each_process(household: House
 
     _check_written_with_kubectl(household, rita)
     _check_put_back(household, rita, alice, spec)
+    _write_rules(household, rita)
     uid = rita.deployment("lighthouse")["uid"]
     live = household.api.get(LIGHTHOUSE)
     assert live is not None
@@ -154,6 +158,23 @@ def _check_put_back(household: Household, rita: Person, alice: Person, spec: dic
     assert _rhythm(household) == "3 s on, 7 s off"
 
 
+def _write_rules(household: Household, rita: Person) -> None:
+    """What says how requests are decided is read as Pratique and written as the person."""
+    resources = ",".join(f"{plural}.core.rukpak.io" for plural in RULES.values())
+    household.kubectl("create", "clusterrole", "rules", "--verb=*", f"--resource={resources}")
+    household.kubectl("create", "clusterrolebinding", "rules", "--clusterrole=rules", "--user=rita")
+    about = {"selector": {"names": ["other"]}}
+    specs = {"approval-rules": {**about, "require": [{"name": "one"}]}, "change-windows": {**about, "type": "Deny"}}
+    for slug in RULES:
+        spec = specs[slug]
+        made = rita.ask("POST", f"clusters/{NAME}/{slug}", {"name": "rule", "spec": spec})
+        assert made.status_code == 201, made.text
+        place, changed = f"clusters/{NAME}/{slug}/rule", {"spec": {**spec, "description": "changed"}}
+        kept = rita.ask("PUT", place, changed, if_match=made.headers["ETag"])
+        assert kept.status_code == 200, kept.text
+        assert rita.ask("DELETE", place, if_match=kept.headers["ETag"]).status_code == 204
+
+
 def _rhythm(household: Household) -> str:
     return str((household.api.get(SETTINGS) or {"data": {"rhythm": ""}})["data"]["rhythm"])
 
@@ -180,7 +201,8 @@ def _check_calls(made: set[Call]) -> None:
     """Nothing was asked but what docs/operating/rights.md says, and of web and watch nothing of it in vain."""
     done = {one for one in made if one.code < 300}
     assert {one.process for one in made} == set(Process)
-    assert _as(done, "web", "rita") == {f"{verb} bundledeployments" for verb in WRITES_OF_PEOPLE}
+    written = ("bundledeployments", *RULES.values())
+    assert _as(done, "web", "rita") == {f"{verb} {plural}" for verb in WRITES_OF_PEOPLE for plural in written}
     assert _as(done, "worker", "rita") == {"get secrets"}
     assert _as(done, "watch", INSTALLING) == WATCHED
     assert {words.split()[0] for words in _as(done, "worker", INSTALLING)} <= set(REQUESTS_OF_INSTALLERS)

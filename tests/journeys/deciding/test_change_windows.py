@@ -112,7 +112,7 @@ def test_a_stop_without_an_end_keeps_a_request_for_31_days_and_no_longer(
     write(site, written, "stopped", description="incident 7")
     deployment = site.prepare("stopped", bundles.image(registry, "stopped", bundles.app("stopped", "2"), "2"))
     request = site.approve(deployment)
-    assert "holds it without an end (incident 7); no opening is known within a year" in request.problem
+    assert "holds it without an end (incident 7); it does not open within a year" in request.problem
     with time_machine.travel(datetime.now(UTC) + timedelta(days=30)):
         site.work(request)
         assert (request.state, request.problem_code) == ("approved", "outside-window")

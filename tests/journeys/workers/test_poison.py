@@ -45,7 +45,7 @@ class Ship:
             poison.hostile(folder, name)
         for name in harmless:
             poison.harmless(folder, name)
-        sources = self.source.pack(folder)
+        sources = self.source.pack_bundles(folder)
         # It takes a while to pack: all of them wish for the same.
         same = [sources[name] for name in hostile[:1]]
         sources |= {name: source for name in hostile for source in same}
