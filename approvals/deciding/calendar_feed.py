@@ -6,37 +6,36 @@ where a calendar has other rules of when clocks change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+
+from icalendar import Calendar, Event
 
 from approvals.deciding.change_windows import ChangeWindow
 
 MOST_EVENTS = 5000
 BEFORE, AFTER = timedelta(days=7), timedelta(days=92)
-_LINE_BYTES = 75
-_ESCAPED = str.maketrans({"\\": r"\\", ";": r"\;", ",": r"\,", "\n": r"\n", "\r": None})
 
 
 def write_calendar(cluster: str, windows: Mapping[str, ChangeWindow], now: datetime) -> str:
     """The calendar of a cluster's windows by name, from a week ago for three months; the first MOST_EVENTS of it."""
-    events = sorted(_list_events(windows, now))[:MOST_EVENTS]
-    lines = ["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//Pratique//Change windows//EN", "CALSCALE:GREGORIAN"]
-    lines.append(f"X-WR-CALNAME:{_text(f'Change windows of {cluster}')}")
-    for start, end, name in events:
-        window = windows[name]
-        about = f"{window.selector.words}. {window.description}" if window.description else window.selector.words
-        lines += [
-            "BEGIN:VEVENT",
-            f"UID:{name}-{_instant(start)}@{cluster}.pratique",
-            f"DTSTAMP:{_instant(now)}",
-            f"DTSTART:{_instant(start)}",
-            f"DTEND:{_instant(end)}",
-            f"SUMMARY:{_text(f'{window.type}: {name}')}",
-            f"DESCRIPTION:{_text(about)}",
-            "TRANSP:TRANSPARENT",
-            "END:VEVENT",
-        ]
-    return "".join(f"{folded}\r\n" for folded in _fold([*lines, "END:VCALENDAR"]))
+    calendar = Calendar()
+    calendar.add("version", "2.0")
+    calendar.add("prodid", "-//Pratique//Change windows//EN")
+    calendar.add("x-wr-calname", f"Change windows of {cluster}")
+    for start, end, name in sorted(_list_events(windows, now))[:MOST_EVENTS]:
+        window, event = windows[name], Event()
+        # One without a schedule began at no known time: it is the same event each time that the calendar is read.
+        begins = f"{start:%Y%m%dT%H%M%SZ}" if window.schedule else "always"
+        event.add("uid", f"{name}-{begins}@{cluster}.pratique")
+        event.add("dtstamp", now)
+        event.add("dtstart", start)
+        event.add("dtend", end)
+        event.add("summary", f"{window.type}: {name}")
+        event.add("description", ". ".join(filter(None, [window.selector.words, window.description])))
+        event.add("transp", "TRANSPARENT")
+        calendar.add_component(event)
+    return calendar.to_ical().decode()
 
 
 def _list_events(windows: Mapping[str, ChangeWindow], now: datetime) -> Iterator[tuple[datetime, datetime, str]]:
@@ -46,24 +45,3 @@ def _list_events(windows: Mapping[str, ChangeWindow], now: datetime) -> Iterator
         for start, end in spans:
             if start < last:
                 yield start, end or last, name
-
-
-def _text(words: str) -> str:
-    return words.translate(_ESCAPED)
-
-
-def _instant(at: datetime) -> str:
-    return f"{at:%Y%m%dT%H%M%SZ}"
-
-
-def _fold(lines: Iterable[str]) -> Iterator[str]:
-    """A line has at most 75 bytes, and goes on after a space; no character is cut in two."""
-    for line in lines:
-        part, size = "", 0
-        for character in line:
-            width = len(character.encode())
-            if size + width > _LINE_BYTES:
-                yield part
-                part, size = " ", 1
-            part, size = part + character, size + width
-        yield part
