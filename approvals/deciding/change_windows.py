@@ -15,6 +15,7 @@ from approvals.deciding.kinds import DecidingKind, FormField
 from approvals.deciding.recurrence import AHEAD, Schedule
 from approvals.deciding.selector import Selector
 from approvals.deciding.spec_fields import SpecFields
+from approvals.policy.expression import MAX_EXPRESSION
 
 MAX_WINDOWS = 200
 
@@ -46,6 +47,9 @@ class ChangeWindow(DecidingKind):
     slug: ClassVar[str] = "change-windows"
     words: ClassVar[str] = "change window"
     about: ClassVar[str] = "A change window says when approved requests are applied, and when they wait."
+    after_deletion: ClassVar[str] = (
+        "Approved requests that wait for it are applied as soon as no other change window holds them."
+    )
     form: ClassVar[tuple[FormField, ...]] = (
         FormField(
             "type",
@@ -58,7 +62,17 @@ class ChangeWindow(DecidingKind):
         FormField("timeZone", "Time zone", "An IANA time zone, such as Europe/Berlin."),
         FormField("rrule", "Repeats", "A rule of RFC 5545, such as FREQ=WEEKLY;BYDAY=FR. Empty: once."),
         FormField("duration", "Lasts", "Days, hours and minutes, such as 2d12h. Empty: without an end."),
-        FormField("appliesTo", "Applies to", "A list in YAML: Apply, DriftCorrection, Restore.", is_yaml=True),
+        FormField(
+            "appliesTo",
+            "Applies to",
+            "If none is chosen, to changes that are applied.",
+            is_list=True,
+            choices=(
+                ("Apply", "Changes that are applied"),
+                ("DriftCorrection", "Corrections of drift"),
+                ("Restore", "Earlier revisions that somebody restores"),
+            ),
+        ),
         FormField(
             "onClose",
             "When it closes",
@@ -85,7 +99,7 @@ class ChangeWindow(DecidingKind):
         found = cls(
             description=fields.text("description", default="", longest=1000),
             selector=Selector.read(fields.inner("selector")),
-            when=fields.text("when", default="", longest=4000),
+            when=fields.text("when", default="", longest=MAX_EXPRESSION),
             type=WindowType(kind),
             schedule=Schedule.read(fields),
             applies_to=frozenset(map(HeldChange, applies_to or (HeldChange.APPLY,))),
@@ -148,11 +162,12 @@ class SelectingWindow:
 @dataclass(frozen=True, slots=True)
 class WindowState:
     """Whether a change may begin. `why` says which windows are against it, `opens_at` when it may begin next: None
-    where it may now, or not within AHEAD."""
+    where it may now, or not within AHEAD. Not `is_read`: somebody has to correct one of them."""
 
     is_open: bool
     why: str = ""
     opens_at: datetime | None = None
+    is_read: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +197,9 @@ class Windows:
     def _judge(self, concerned: Sequence[SelectingWindow], at: datetime) -> WindowState:
         if len(concerned) > MAX_WINDOWS:
             why = f"{len(concerned)} change windows select it, and at most {MAX_WINDOWS} are read"
-            return WindowState(False, why)
+            return WindowState(False, why, is_read=False)
         if self.unread:
-            return WindowState(False, "; ".join(self.unread))
+            return WindowState(False, "; ".join(self.unread), is_read=False)
         why = _why_closed(concerned, at)
         opens_at = (moment for moment, is_open in openings(concerned, at) if is_open and moment > at)
         return WindowState(False, why, next(opens_at, None)) if why else WindowState(True)

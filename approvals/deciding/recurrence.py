@@ -109,6 +109,8 @@ def _check_rule(fields: SpecFields, schedule: Schedule) -> None:
     """Raise UnreadableObject unless the rule is a recurrence by days or longer that names a day."""
     if schedule.duration is None:
         raise fields.refuse("rrule", "needs spec.duration: how long it lasts each time")
+    if not re.fullmatch(r"[A-Z0-9=;,+-]+", schedule.rule):
+        raise fields.refuse("rrule", f"is {schedule.rule[:60]!r}; expected parts such as FREQ=WEEKLY;BYDAY=FR")
     parts = [part.partition("=")[::2] for part in schedule.rule.split(";")]
     values = dict(parts)
     frequency = values.get("FREQ", "")

@@ -19,7 +19,8 @@ class SelectedBy:
     """What a selector looks at of one request.
 
     `labels` are the sets that its deployment had since the request was made, and has now (S14). They are
-    `all_kept` unless there were more than are kept. `worst_new` is the severity of the worst new finding.
+    `all_kept` unless there were more than are kept. `hosts_before` and `packages_before` are those of what runs, which
+    goes or is replaced. `worst_new` is the severity of the worst new finding. Hosts are in lower case.
     """
 
     name: str
@@ -27,6 +28,8 @@ class SelectedBy:
     format: str = ""
     hosts: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+    hosts_before: tuple[str, ...] = ()
+    packages_before: tuple[str, ...] = ()
     worst_new: str = str(Severity.UNKNOWN)
     are_labels_kept: bool = True
 
@@ -59,19 +62,23 @@ class Selector:
     def selects(self, request: SelectedBy, *, by_every_label_set: bool = False) -> bool:
         """Whether all parts fit.
 
-        What holds a request back selects by any set of labels that the deployment had (S14); what lets one pass has to
-        fit `by_every_label_set`. Where not all are kept, some set may have been any.
+        What holds a request back selects by any set of labels that the deployment had (S14), and by what runs as well;
+        what lets one pass has to fit `by_every_label_set`, and what the request brings. Where not all sets are kept,
+        some set may have been any.
         """
         fits = [all(has.get(key) == value for key, value in self.labels.items()) for has in request.labels or ({},)]
         if not request.are_labels_kept and self.labels:
             fits.append(not by_every_label_set)
+        hosts, packages = request.hosts, request.packages
+        if not by_every_label_set:
+            hosts, packages = (*hosts, *request.hosts_before), (*packages, *request.packages_before)
         is_grave = not self.min_severity or _RANKS.get(request.worst_new, 0) <= _RANKS[self.min_severity]
         return (
             (all(fits) if by_every_label_set else any(fits))
             and _fits_any(self.names, (request.name,))
             and (not self.formats or request.format in self.formats)
-            and _fits_any(self.hosts, request.hosts)
-            and _fits_any(self.packages, request.packages)
+            and _fits_any([glob.lower() for glob in self.hosts], hosts)
+            and _fits_any(self.packages, packages)
             and is_grave
         )
 

@@ -46,7 +46,8 @@ class SpecFields:
         if not isinstance(found, list) or len(found) > most:
             raise self._wrong(name, found, f"a list of at most {most} texts")
         for one in found:
-            if not isinstance(one, str) or not one or len(one) > LONGEST_TEXT or (allowed and one not in allowed):
+            is_text = isinstance(one, str) and 0 < len(one) <= LONGEST_TEXT and "\0" not in one
+            if not is_text or (allowed and one not in allowed):
                 expected = f"one of {', '.join(allowed)}" if allowed else f"a text of 1 to {LONGEST_TEXT} characters"
                 raise self._wrong(name, one, expected)
         return tuple(found)

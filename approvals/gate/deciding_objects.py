@@ -4,11 +4,11 @@ what their selectors and conditions look at of one request."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from django.db.models import prefetch_related_objects
+from django.db.models import Q, prefetch_related_objects
 
 from approvals import policy
 from approvals.clock import database_now
@@ -17,17 +17,22 @@ from approvals.deciding.kinds import VERSION, DecidingKind, EarlierSpec, SeenObj
 from approvals.deciding.selector import SelectedBy, Selector
 from approvals.deciding.spec_fields import SpecFields, UnreadableObject
 from approvals.errors import TooManyRules
-from approvals.gate.policies import facts_of, reviewed_report
+from approvals.gate.policies import facts_of, reviewed_report, worst_new_of
 from approvals.ledger import labels
 from approvals.models import Cluster, DecidingObject, Report, Request
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.cluster.client.discovery import ServedResource
+from provisioner.errors import TryLater
 from provisioner.expressions.evaluator import ask
 
 # Of one kind and cluster. Where there are more, nobody can tell what they say.
 MOST_OBJECTS = 1000
-# Of an image whose reference names no host.
-DEFAULT_HOST = "docker.io"
+# Of an image whose reference names no host, and what else Docker Hub is called.
+DEFAULT_HOST, HUB_NAMES = "docker.io", ("index.docker.io", "registry-1.docker.io")
+# API servers of one cluster do not begin to serve a kind at the same moment, and a CRD that is replaced is away for a
+# while. After that there are none where the kind is not served.
+LEAST_AWAY = timedelta(minutes=5)
 
 
 def seen_objects(cluster: Cluster, kind: type[DecidingKind]) -> tuple[SeenObject, ...]:
@@ -40,7 +45,7 @@ def live_objects(cluster: Cluster, kind: type[DecidingKind], api: Api) -> tuple[
 
     Raises TooManyRules, and PratiqueError where the cluster does not answer.
     """
-    resource = api.resource_of(OWN_GROUP, VERSION, kind.kind)
+    resource = _resource_of(cluster, kind, api)
     live = {obj["metadata"]["uid"]: obj for obj in api.snapshot(resource).objects} if resource else {}
     if len(live) > MOST_OBJECTS:
         raise _too_many(kind)
@@ -55,6 +60,16 @@ def live_objects(cluster: Cluster, kind: type[DecidingKind], api: Api) -> tuple[
     new = [(obj["metadata"], dict(obj.get("spec") or {})) for obj in live.values()]
     found += [SeenObject(meta["name"], meta["uid"], spec, now) for meta, spec in new]
     return tuple(sorted(found, key=lambda one: (one.name, one.uid)))
+
+
+def _resource_of(cluster: Cluster, kind: type[DecidingKind], api: Api) -> ServedResource | None:
+    """None where the kind is not served; raises TryLater where it was until now, and had objects."""
+    resource = api.resource_of(OWN_GROUP, VERSION, kind.kind)
+    if resource is None:
+        rows = DecidingObject.objects.filter(cluster=cluster, kind=kind.kind)
+        if rows.filter(Q(gone_at=None) | Q(gone_at__gt=database_now() - LEAST_AWAY)).exists():
+            raise TryLater(f"the cluster does not serve {kind.kind} at the moment, and had some until now")
+    return resource
 
 
 def _rows(cluster: Cluster, kind: type[DecidingKind]) -> list[DecidingObject]:
@@ -78,53 +93,86 @@ def _too_many(kind: type[DecidingKind]) -> TooManyRules:
 def selected_by(request: Request, report: Report) -> SelectedBy:
     """The labels of now are read anew, as for guards (S14)."""
     request.deployment.refresh_from_db(fields=["labels"])
+    before = request.from_revision.request if request.from_revision else None
     return SelectedBy(
         name=request.deployment.name,
         labels=(*request.earlier_labels, request.labels, request.deployment.labels),
         format=request.format,
-        hosts=tuple(sorted({host_of(pin["kind"], pin["reference"]) for pin in request.pins} - {""})),
-        packages=tuple(sorted({bundle["package"] for bundle in request.bundles})),
-        worst_new=report.worst,
+        hosts=_hosts_of(request),
+        packages=_packages_of(request),
+        hosts_before=_hosts_of(before) if before else (),
+        packages_before=_packages_of(before) if before else (),
+        worst_new=worst_new_of(report),
         are_labels_kept=labels.are_all_kept(request),
     )
 
 
+def _hosts_of(request: Request) -> tuple[str, ...]:
+    return tuple(sorted({host_of(pin["kind"], pin["reference"]) for pin in request.pins} - {""}))
+
+
+def _packages_of(request: Request) -> tuple[str, ...]:
+    return tuple(sorted({bundle["package"] for bundle in request.bundles}))
+
+
 def host_of(kind: str, reference: str) -> str:
-    """The host that a pinned source came from; "" where it came from none."""
-    if "://" in reference:
-        return urlsplit(reference).hostname or ""
-    if kind == "git" and ":" in reference:  # git@example.com:team/repository
-        return reference.partition(":")[0].rpartition("@")[2]
-    if kind != "image":
-        return ""
+    """The host that a pinned source came from, by one name however it was written; "" where it came from none."""
     first, slash, _ = reference.partition("/")
-    is_host = bool(slash) and ("." in first or ":" in first or first == "localhost")
-    return first.partition(":")[0] if is_host else DEFAULT_HOST
+    if "://" in reference:
+        host = urlsplit(reference).hostname or ""
+    elif kind == "git" and ":" in reference:  # git@example.com:team/repository
+        host = reference.partition(":")[0].rpartition("@")[2]
+    elif kind != "image":
+        return ""
+    elif slash and ("." in first or ":" in first or first == "localhost"):
+        host = first.partition(":")[0]
+    else:
+        return DEFAULT_HOST
+    host = host.lower().rstrip(".")
+    return DEFAULT_HOST if host in HUB_NAMES else host
 
 
 def conditions_of(request: Request, report: Report, expressions: Sequence[str]) -> dict[str, str | None]:
-    """Of each expression "" where it is true, None where it is false, else why nobody can tell. All are asked at
-    once."""
+    """Of each expression "" where it is true, None where it is false, else why nobody can tell.
+
+    It is asked with each set of labels that the deployment had since (S14): one that is true with some of them and not
+    with all is not sure.
+    """
     wanted = list(dict.fromkeys(text for text in expressions if text))
     if not wanted:
         return {"": ""}
     prefetch_related_objects([report], "findings")
     facts, found = facts_of(request, report), dict[str, str | None]({"": ""})
-    for text, answer in zip(wanted, ask(policy.POLICY, wanted, facts), strict=True):
-        said = policy.answer(text, facts, policy.POLICY, answer)
-        found[text] = said.words if said.is_error else "" if said.is_true else None
+    sets = [dict(one) for one in (request.labels, *request.earlier_labels, request.deployment.labels)]
+    sets = [one for at, one in enumerate(sets) if one not in sets[:at]]
+    said: dict[str, list[policy.Answer]] = {text: [] for text in wanted}
+    for own in sets:
+        asked = [text for text in wanted if own == sets[0] or "labels" in text]
+        about = {**facts, "labels": {str(key): str(value) for key, value in own.items()}}
+        for text, answer in zip(asked, ask(policy.POLICY, asked, about), strict=True):
+            said[text].append(policy.answer(text, about, policy.POLICY, answer))
+    for text, answers in said.items():
+        failed = [answer.words for answer in answers if answer.is_error]
+        if all(answer.is_true for answer in answers):
+            found[text] = ""
+        elif any(answer.is_true for answer in answers):
+            found[text] = "it is true with some of the labels that the deployment had since the request was made"
+        else:
+            found[text] = failed[0] if failed else None
+        if found[text] is None and "labels" in text and not labels.are_all_kept(request):
+            found[text] = "the deployment had more sets of labels than are kept"
     return found
 
 
 def read_windows(request: Request, api: Api) -> Windows:
     """The change windows that select a request, as the cluster has them: a copy of ours may be late.
 
-    None where the kind is not served. Raises PratiqueError where the cluster does not answer.
+    There are none where the kind is not served. Raises PratiqueError where the cluster does not answer.
 
     One that cannot be read holds whatever its selector can still be read to select; one whose `when` cannot be
     evaluated selects.
     """
-    resource = api.resource_of(OWN_GROUP, VERSION, ChangeWindow.kind)
+    resource = _resource_of(request.deployment.cluster, ChangeWindow, api)
     objects = api.snapshot(resource).objects if resource else []
     if not objects:
         return Windows()

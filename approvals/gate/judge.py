@@ -264,13 +264,15 @@ def check_windows(facts: GateFacts, now: datetime) -> Iterator[Reason]:
         return
     else:
         state = windows.judge(change, now)
-    if not state.is_open:
+    if not state.is_read:
+        yield reason(RefusalKind.WINDOW_UNREADABLE, state.why, about)
+    elif not state.is_open:
         words = f"{state.why}; {_when_open(state.opens_at)}"
         yield reason(RefusalKind.OUTSIDE_WINDOW, words, about, due_at=state.opens_at)
 
 
 def _when_open(at: datetime | None) -> str:
-    return f"the next opening is at {at:%Y-%m-%d %H:%M} UTC" if at else "no opening is known within a year"
+    return f"the next opening is at {at:%Y-%m-%d %H:%M} UTC" if at else "it does not open within a year"
 
 
 def check_revocation(facts: GateFacts) -> Iterator[Reason]:

@@ -141,6 +141,12 @@ def facts_of(request: Request, report: Report, accepted: Collection[str] = ()) -
     }
 
 
+def worst_new_of(report: Report) -> str:
+    """The severity of its worst new finding, also of those that only who may get somebody else's object is shown."""
+    hidden = [str(record["severity"]) for record in private_to_judge(report.body) if record["isNew"]]
+    return min([report.worst, *hidden], key=lambda severity: Severity(severity).rank)
+
+
 def _worst(findings: Iterable[Finding]) -> str:
     ranks = {str(severity): severity.rank for severity in Severity}
     return min((finding.severity for finding in findings), key=ranks.__getitem__, default=str(Severity.SAFE))

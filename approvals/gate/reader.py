@@ -133,7 +133,8 @@ def planned(facts: GateFacts, request: Request, api: Api, loaded: Approved, slow
     `slowly` is entered where objects are looked through that no plan names.
     """
     plan = learn(partial(plan_facts, request, api, loaded, slowly), may_be_final=True)
-    return replace(facts, question=GateQuestion.APPLY, plan=plan)
+    # That may have taken minutes, in which somebody stopped all changes.
+    return replace(facts, question=GateQuestion.APPLY, plan=plan, windows=_windows(request, api))
 
 
 def unseen(request: Request, api: Api, reviewed: Report, slowly: Slowly = nullcontext) -> Fact[Unseen]:

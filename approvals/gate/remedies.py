@@ -339,8 +339,15 @@ class RefusalKind(Enum):
         Next.WAIT,
         "outside-window",
         "a change window of type Deny is active, or none of type Allow",
-        "No action needed: the request continues automatically when the windows let it. Whoever may delete or change "
-        "the ChangeWindow can end the wait.",
+        "The request continues automatically when the windows let it. Whoever may delete or change the ChangeWindow "
+        "can end the wait before.",
+        awaits=Awaits.WINDOW,
+    )
+    WINDOW_UNREADABLE = RefusalRow(
+        Next.WAIT,
+        "window-unreadable",
+        "a change window that may select the request cannot be read",
+        "Whoever may change or delete the ChangeWindow corrects it; the request then continues automatically.",
         awaits=Awaits.WINDOW,
     )
     APPLY_LATER = RefusalRow(

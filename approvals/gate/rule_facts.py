@@ -42,7 +42,7 @@ def rules_of(
     about = selected_by(request, report)
     fitting, parsed = list[Read](), list[tuple[SeenObject, list[tuple[Read, datetime | None]]]]()
     for one in objects:
-        specs = [(old.spec, old.until) for old in one.earlier if old.until > report.computed_at]
+        specs = [(old.spec, old.until) for old in one.earlier if old.until > request.created_at]
         now = [(one.spec, None)] if one.spec is not None else []
         rules = [(_read(spec), until) for spec, until in (*specs, *now)]
         parsed.append((one, [(rule, until) for rule, until in rules if rule.selector.selects(about)]))
@@ -84,7 +84,7 @@ def _with_people(request: Request, found: list[RuleFacts], reach: Callable[[], A
     holders = learn(partial(_holders_of, reach, roles)) if roles else None
 
     def about(facts: RuleFacts) -> RuleFacts:
-        own = {it for rule in facts.rules for part in rule.require for it in part.groups}
+        own = {it for part in (facts.rule.require if facts.rule else ()) for it in part.groups}
         names_roles = any(part.cluster_roles for rule in facts.rules for part in rule.require)
         return replace(facts, nobody=tuple(sorted(own & unknown)), holders=holders if names_roles else None)
 

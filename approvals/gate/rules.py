@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from approvals.deciding.approval_rules import ApprovalRule, Voter
+from approvals.gate import people
 from approvals.gate.answers import GateQuestion, Reason
-from approvals.gate.facts import GateFacts, ReviewFacts, RuleFacts, value_of
+from approvals.gate.facts import GateFacts, RuleFacts, value_of
 from approvals.gate.people import break_glass_of, is_grant, why_not
 from approvals.gate.remedies import RefusalKind, reason
 from provisioner.sentences import some_phrases
@@ -68,34 +69,33 @@ def check_rules(facts: GateFacts) -> Iterator[Reason]:
     """All rules hold that select the request, and nothing is approved by lowering one; a break-glass goes past both."""
     if break_glass_of(facts) is not None:
         return
-    rules, cast = value_of(facts.rules) or (), votes(facts)
-    open_ones = [standing for rule in rules if not (standing := _judge(rule, cast)).is_satisfied]
-    unread, needing = [it for it in open_ones if it.problem], [it for it in open_ones if not it.problem]
+    rules, cast, is_decided = value_of(facts.rules) or (), votes(facts), facts.question != GateQuestion.DECIDE
+    open_ones = [(rule, standing) for rule in rules if not (standing := _judge(rule, cast)).is_satisfied]
+    # What nobody could evaluate may be otherwise the next time: no round ends of it.
+    unread = [it for _, it in open_ones if it.problem or (it.note and is_decided)]
     if unread:
         yield reason(RefusalKind.RULE_UNREADABLE, _words_of(unread), facts.about)
-    if needing:
-        is_begun = facts.question != GateQuestion.DECIDE
-        kind = RefusalKind.RULE_HOLDS_LATE if is_begun else RefusalKind.RULE_HOLDS
-        yield reason(kind, _words_of(needing), facts.about)
+    needing = [(rule, it) for rule, it in open_ones if it not in unread]
+    given = votes(facts, as_given=True) if is_decided else []
+    lost = [it for rule, it in needing if is_decided and _judge(rule, given).is_satisfied]
+    if lost:
+        words = "; ".join([_words_of(lost), *people.lost(value_of(facts.reviews) or ())])
+        yield reason(RefusalKind.NOT_APPROVED_ANY_MORE, words, facts.about)
+    if missing := [it for _, it in needing if it not in lost]:
+        kind = RefusalKind.RULE_HOLDS_LATE if is_decided else RefusalKind.RULE_HOLDS
+        yield reason(kind, _words_of(missing), facts.about)
     lowered = [words for rule in rules if (words := _describe_lowering(rule, cast))]
     if lowered and facts.question == GateQuestion.DECIDE:
         yield reason(RefusalKind.RULE_LOWERED, some_phrases(lowered, SHOWN), facts.about)
 
 
-def votes(facts: GateFacts) -> list[Vote]:
-    """Who approves, each person and policy once. Once a verdict is given, whether they may still decide is asked apart
-    (people.still_approved): here is only whether they are those whom a rule needs."""
-    reviews = value_of(facts.reviews) or ()
-    given = [review for review in reviews if review.decision == "Approve" and _counts(review, facts.question)]
+def votes(facts: GateFacts, *, as_given: bool = False) -> list[Vote]:
+    """Who approves, each person and policy once: those whose approval counts now, or all who gave one `as_given`."""
+    reviews = [review for review in value_of(facts.reviews) or () if review.decision == "Approve"]
+    given = [it for it in reviews if (as_given and not it.is_by_a_requester and it.is_in_force) or not why_not(it)]
     found = [Vote(review.voter, review.given_at, bool(review.doubt)) for review in given if review.voter]
     grants = [Vote(Voter(grant.name, policy=grant.name)) for grant in value_of(facts.grants) or () if is_grant(grant)]
     return [*found, *grants]
-
-
-def _counts(review: ReviewFacts, question: GateQuestion) -> bool:
-    if question == GateQuestion.DECIDE:
-        return not why_not(review)
-    return not review.is_by_a_requester and review.is_in_force
 
 
 def _judge(facts: RuleFacts, cast: Sequence[Vote]) -> RuleNeeds:
@@ -130,7 +130,9 @@ def _describe_lowering(facts: RuleFacts, cast: Sequence[Vote]) -> str:
     """That the rule held the request until it was changed, and that no person has approved since; "" else."""
     for earlier in reversed(facts.earlier):
         is_met = earlier.rule is not None and not _list_missing(earlier.rule, facts, cast)
-        has_approved = any(vote.is_persons and vote.given_at and vote.given_at > earlier.until for vote in cast)
+        has_approved = any(
+            vote.is_persons and not vote.is_doubted and vote.given_at and vote.given_at > earlier.until for vote in cast
+        )
         if not is_met and not has_approved:
             is_here = facts.rule is not None or facts.problem
             what = "was changed" if is_here else "was deleted, or changed so that it selects the request no longer,"

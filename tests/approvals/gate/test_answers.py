@@ -65,6 +65,7 @@ ANSWERS: dict[str, dict[str, str]] = {
     "a freeze": {"PLAN APPLY CREATE": "wait: outside-window"},
     # Nothing keeps Pratique from putting back what ran before a failed apply.
     "a freeze of everything": {"PLAN APPLY GO_ON CORRECT CREATE": "wait: outside-window"},
+    "a window that nobody can read": {"PLAN APPLY CREATE CORRECT": "wait: window-unreadable"},
     "it is to be applied later": {"PLAN APPLY": "wait: apply-later"},
     "it is paused": {"PLAN APPLY GO_ON RESTORE CORRECT CREATE TAKE_AWAY": "wait: paused"},
     "another wish": {

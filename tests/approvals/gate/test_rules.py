@@ -138,6 +138,8 @@ def test_S45_lowering_a_rule_approves_nothing_until_somebody_approves_again(
     assert "and nobody approved since" in reason.words
     assert judge(facts([replace(ADA, given_at=CHANGED + timedelta(seconds=1))], lowered), NOW).may
     assert judge(facts([ADA, CLEO], lowered), NOW).may is (earlier is not None)  # it held nothing
+    later = replace(by("dan"), given_at=CHANGED + timedelta(seconds=1), doubt="dan may write it")
+    assert not judge(facts([ADA, later], lowered), NOW).may  # they may have lowered it for their own change
     # Nor is it a policy that approves in its place.
     grants = known((policy(5, "approves", name="night"),))
     assert not judge(facts([], lowered, grants=grants), NOW).may
@@ -153,7 +155,22 @@ def test_a_rule_that_is_new_is_reported_again_before_the_apply_and_old_groups_ar
     assert judge(facts([ADA], held, question=GateQuestion.PLAN), NOW).next == Next.REPORT_AGAIN
     # Their groups are too old now: they sign in again, and nobody has to decide anew.
     expired = facts([replace(CLEO, decides=known(NO))], held, question=GateQuestion.PLAN)
-    assert [reason.code for reason in judge(expired, NOW).reasons] == ["no-longer-approved", "waiver-lost"]
+    assert {reason.code for reason in judge(expired, NOW).reasons} == {"no-longer-approved", "waiver-lost"}
+
+
+def test_S25_an_approval_that_counts_no_more_satisfies_no_rule_and_is_waited_for() -> None:
+    held = RuleFacts("payments", TWO_AND_ONE)
+    for lost in ({"decides": known(NO)}, {"decides": unknown()}):
+        found = facts([ADA, BEN, replace(CLEO, **lost, waives=frozenset())], held, question=GateQuestion.PLAN)
+        answer = judge(found, NOW)
+        assert answer.next == Next.WAIT
+        assert "no-longer-approved" in {it.code for it in answer.reasons}
+
+
+def test_what_nobody_could_evaluate_ends_no_round() -> None:
+    doubted = RuleFacts("a", SECURITY, note="the evaluators were busy")
+    found = facts([ADA], doubted, question=GateQuestion.PLAN)
+    assert [(it.next, it.code) for it in judge(found, NOW).reasons] == [(Next.WAIT, "approval-rule-unreadable")]
 
 
 _GROUPS = ("platform", "security", "other")

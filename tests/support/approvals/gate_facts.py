@@ -235,6 +235,7 @@ WORSE: dict[str, tuple[Worse, frozenset[GateQuestion]]] = {
         _set(windows=stop(appliesTo=[*HeldChange], onClose="StopBetweenPhases")),
         _GATE | _STANDING | {GateQuestion.GO_ON},
     ),
+    "a window that nobody can read": (_set(windows=known(Windows((), ("it is odd",)))), _GATE | _STANDING),
     "it is to be applied later": (_about(apply_at=NOW + timedelta(minutes=5)), _GATE),
     "a rule needs others": (_set(rules=known((RuleFacts("security", rule("a", groups=["security"])),))), _RULES),
     "a rule cannot be read": (_set(rules=known((RuleFacts("security", problem="spec.require is empty"),))), _RULES),

@@ -1,0 +1,83 @@
+"""What selectors and conditions look at of a request, and objects of a kind that is not served."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from approvals.deciding.approval_rules import ApprovalRule
+from approvals.gate.deciding_objects import conditions_of, host_of, live_objects, selected_by
+from approvals.gate.policies import reviewed_report
+from approvals.ledger import deciding_objects
+from approvals.models import Report, Request
+from provisioner.errors import TryLater
+from tests.support.approvals.fixtures import World
+
+
+@pytest.mark.parametrize(
+    ("kind", "reference", "host"),
+    [
+        ("image", "ghcr.io/team/app@sha256:1", "ghcr.io"),
+        ("image", "GHCR.IO./team/app:1", "ghcr.io"),
+        ("image", "localhost:5000/app", "localhost"),
+        ("image", "team/app", "docker.io"),
+        ("image", "index.docker.io/team/app", "docker.io"),
+        ("image", "registry-1.Docker.io/team/app", "docker.io"),
+        ("git", "git@GitHub.com:team/app", "github.com"),
+        ("git", "https://GitHub.com./team/app", "github.com"),
+        ("http", "https://example.com:8443/app.tgz", "example.com"),
+        ("configmap", "harbour/app", ""),
+    ],
+)
+def test_a_host_has_one_name_however_a_source_writes_it(kind: str, reference: str, host: str) -> None:
+    assert host_of(kind, reference) == host
+
+
+def test_S14_a_condition_is_asked_with_every_set_of_labels(request_: Request) -> None:
+    tiers, report = ('labels["tier"] == "prod"', 'name == "strimzi"'), reviewed_report(request_)
+    for earlier, now, said in (
+        ([], {"tier": "prod"}, ""),
+        ([], {"tier": "dev"}, None),
+        ([{"tier": "prod"}], {"tier": "dev"}, "it is true with some of the labels that the deployment had since"),
+    ):
+        request_.labels, request_.earlier_labels, request_.deployment.labels = now, earlier, now
+        found = conditions_of(request_, report, tiers)
+        assert found[tiers[1]] == ""
+        words = found[tiers[0]]
+        assert words == said or (said and words and words.startswith(said))
+
+
+def test_what_goes_is_selected_by_where_it_came_from(env: World, request_: Request) -> None:
+    pins = [{"kind": "image", "reference": "ghcr.io/team/app", "digest": "sha256:1"}]
+    before = Request(deployment=request_.deployment, pins=pins, bundles=[{"package": "strimzi", "catalog": "c"}])
+    request_.pins, request_.bundles = [], []
+    about = selected_by(request_, reviewed_report(request_))
+    assert (about.hosts, about.hosts_before) == ((), ())
+    request_._state.fields_cache["from_revision"] = cast("Any", type("Revision", (), {"request": before}))
+    about = selected_by(request_, reviewed_report(request_))
+    assert (about.hosts_before, about.packages_before) == (("ghcr.io",), ("strimzi",))
+
+
+def test_findings_about_objects_of_others_count_for_the_least_severity(request_: Request) -> None:
+    report, ref = Report.objects.get(), {"group": "", "version": "v1", "kind": "Secret", "namespace": "a", "name": "b"}
+    adopted = {"action": "adopt", "ref": ref, "before": {}, "after": {}, "uid": "u", "problem": ""}
+    report.body = {
+        **report.body,
+        "plan": {**report.body["plan"], "actions": [adopted]},
+        "private": [{"ref": ref, "severity": "breaking", "isNew": True}],
+    }
+    assert selected_by(request_, report).worst_new == "breaking"
+
+
+def test_a_kind_that_is_away_for_a_moment_is_waited_for(env: World) -> None:
+    api = cast("Any", type("Api", (), {"resource_of": lambda *_: None}))()
+    assert live_objects(env.cluster, ApprovalRule, api) == ()
+    meta = {"name": "four-eyes", "uid": "u", "generation": 1, "resourceVersion": "1"}
+    deciding_objects.observe(
+        cluster=env.cluster, kind="ApprovalRule", obj={"metadata": meta, "spec": {}}, is_listed=True
+    )
+    for _ in range(2):
+        with pytest.raises(TryLater, match="does not serve ApprovalRule at the moment"):
+            live_objects(env.cluster, ApprovalRule, api)
+        deciding_objects.forget(cluster=env.cluster, uid="u")  # as the watch does
