@@ -63,6 +63,11 @@ def check_apply_at(apply_at: datetime) -> None:
         raise InvalidInput(words, field="apply_at")
 
 
+def is_same_minute(one: datetime, other: datetime | None) -> bool:
+    """Forms show no seconds."""
+    return other is not None and one.replace(second=0, microsecond=0) == other.replace(second=0, microsecond=0)
+
+
 def keep_apply_at(row: Request, apply_at: datetime | None, actor: Actor) -> None:
     """Write to a locked row when it is applied at the earliest, and have it looked at."""
     if row.apply_at == apply_at:

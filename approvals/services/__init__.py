@@ -3,7 +3,7 @@
 from approvals.gate.explanation import explain as explain_evaluations
 from approvals.gate.unseen_limits import why_not_unseen
 from approvals.services.approval_terms import Acknowledgement, acknowledgements, collisions, page_of, to_acknowledge
-from approvals.services.break_glass import break_glass, give_review, review_afterwards
+from approvals.services.break_glass import break_glass, check_may_break_glass, give_review, review_afterwards
 from approvals.services.chat import issue_link_code, link_chat_account, unlink_chat_account
 from approvals.services.clusters import Replacing, register_cluster, remove_cluster
 from approvals.services.command_line_tokens import (
@@ -124,6 +124,7 @@ __all__ = [
     "caller_of_proxy",
     "change_deployment",
     "change_object",
+    "check_may_break_glass",
     "check_may_compare",
     "cluster_to_compare_on",
     "collisions",

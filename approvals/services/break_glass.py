@@ -17,13 +17,16 @@ from approvals.gate import reviewer_checks
 from approvals.gate.reviewer_checks import Checked
 from approvals.gate.rights import may_be_own
 from approvals.ledger.moves import locked
-from approvals.models import AFTERWARDS, BREAK_GLASS, OBJECT, Review
+from approvals.models import AFTERWARDS, BREAK_GLASS, OBJECT, Request, Review
 from approvals.selectors import debts
 from approvals.services.reviews import (
     MAX_REASON,
     Given,
     add_review,
     check_digest,
+    check_is_others,
+    check_open_to,
+    check_owes_nothing,
     find_request,
     is_self_approval,
     record,
@@ -74,14 +77,22 @@ def break_glass(
     if channel not in CHANNELS:
         raise NotAllowed("glass is broken in the browser, over REST or with kubectl, not in chat or by a machine")
     reason, incident = _checked_words(reason, "reason", MAX_REASON), _checked_words(incident, "incident", MAX_INCIDENT)
-    request = find_request(request_id)
-    checked = reviewer_checks.check_breaker(by, request)
-    if checked.doubt and settings.PRATIQUE["DOUBT_WRITERS"] and not may_be_own(BREAK_GLASS):
-        raise SelfApproval(f"you may have requested this change ({checked.doubt}), so someone else must break glass")
+    checked = check_may_break_glass(by, find_request(request_id))
     given = Given(
         BREAK_GLASS, subject_digest, reason, channel, tuple(acknowledges), (), said_at or database_now(), incident
     )
     return record(by, request_id, given, checked, keep or (lambda _: None))
+
+
+def check_may_break_glass(by: Caller, request: Request) -> Checked:
+    """What Kubernetes says of who breaks glass; raises what `break_glass` does, whatever is written in its form."""
+    check_open_to(request, BREAK_GLASS)
+    checked = reviewer_checks.check_breaker(by, request)
+    check_is_others(request, checked, BREAK_GLASS)
+    if checked.doubt and settings.PRATIQUE["DOUBT_WRITERS"] and not may_be_own(BREAK_GLASS):
+        raise SelfApproval(f"you may have requested this change ({checked.doubt}), so someone else must break glass")
+    check_owes_nothing(request, checked)
+    return checked
 
 
 def review_afterwards(
@@ -105,6 +116,7 @@ def review_afterwards(
         raise InvalidInput(f"the decision is {decision!r}; expected {' or '.join(AFTERWARDS)}", field="decision")
     if channel not in CHANNELS:
         raise NotAllowed("this review is given in the browser, over REST or with kubectl")
+    reason = reason.strip()
     if decision == OBJECT or reason:
         reason = _checked_words(reason, "reason", MAX_REASON)
     request = find_request(request_id)
@@ -118,12 +130,12 @@ def _keep_afterwards(
     by: Caller, request_id: int, given: Given, checked: Checked, keep: Callable[[Review], object]
 ) -> Review:
     request = locked(request_id)
-    broken = debts.owed().filter(request=request).first()
-    if broken is None:
+    if not debts.owed().filter(request=request).exists():
         raise NotOpen("no review is owed for this request")
     check_digest(request, given.subject_digest)
-    if broken.user_id == by.user.pk or checked.person.is_same(access.person_who_reviewed(broken)):
-        raise SelfApproval("you broke the glass, so someone else must review it")
+    for broken in request.reviews.filter(round=request.round, decision=BREAK_GLASS):
+        if broken.user_id == by.user.pk or checked.person.is_same(access.person_who_reviewed(broken)):
+            raise SelfApproval("you broke the glass, so someone else must review it")
     if is_self_approval(request, checked.person):
         raise SelfApproval("you requested this change, so someone else must review it")
     if checked.doubt and settings.PRATIQUE["DOUBT_WRITERS"] and not settings.PRATIQUE["SELF_APPROVAL"]:

@@ -31,7 +31,7 @@ from approvals.gate.remedies import MAKE_WAY
 from approvals.gate.reviewer_checks import Checked
 from approvals.gate.rights import may_be_own
 from approvals.ledger import deciding_objects
-from approvals.ledger.holds import check_apply_at, keep_apply_at
+from approvals.ledger.holds import check_apply_at, is_same_minute, keep_apply_at
 from approvals.ledger.moves import locked, move
 from approvals.ledger.pivots import AskedRequest, has_requested
 from approvals.lifecycle import Event, State
@@ -111,12 +111,14 @@ def review(
         raise InvalidInput(NO_REASON, field="reason")
     if len(reason) > MAX_REASON:
         raise InvalidInput(f"the reason has {len(reason)} characters; at most {MAX_REASON} are allowed", field="reason")
-    if apply_at:
-        if decision != "Approve":
-            raise InvalidInput("only an approval says when the request is applied", field="apply_at")
-        check_apply_at(apply_at)
+    if apply_at and decision != "Approve":
+        raise InvalidInput("only an approval says when the request is applied", field="apply_at")
     waivers.check_words(waives, decision=decision, channel=channel)
     request = find_request(request_id)
+    if apply_at and is_same_minute(apply_at, request.apply_at):
+        apply_at = None  # what others chose before, and the form shows
+    if apply_at:
+        check_apply_at(apply_at)
     checked = reviewer_checks.with_doubt(reviewer_checks.check_reviewer(by, request), request)
     if waives:
         check_digest(request, subject_digest)
@@ -205,13 +207,17 @@ def set_apply_at(*, by: Caller, request_id: int, apply_at: datetime | None, via:
     """
     if apply_at:
         check_apply_at(apply_at)
-    checked = reviewer_checks.check_reviewer(by, find_request(request_id))
+    request = find_request(request_id)
+    checked = reviewer_checks.with_doubt(reviewer_checks.check_reviewer(by, request), request)
     with transaction.atomic(durable=True):
         request = locked(request_id)
         if request.state not in (State.IN_REVIEW, State.APPROVED):
             raise NotOpen(f"the request is {request.state.replace('_', ' ')}: it is not applied later any more")
         if is_self_approval(request, checked.person):
             raise SelfApproval("you requested this change, so someone else must say when it is applied")
+        if checked.doubt and settings.PRATIQUE["DOUBT_WRITERS"] and not settings.PRATIQUE["SELF_APPROVAL"]:
+            words = f"you may have requested this change ({checked.doubt})"
+            raise SelfApproval(f"{words}, so someone else must say when it is applied")
         keep_apply_at(request, apply_at, Actor(checked.identity.username, via))
     return request
 
@@ -238,6 +244,13 @@ def is_self_approval(request: AskedRequest, person: access.Person, decision: str
     return not may_be_own(decision) and has_requested(request, person)
 
 
+def check_is_others(request: Request, checked: Checked, decision: str) -> None:
+    """Raise SelfApproval where it is their own change."""
+    if is_self_approval(request, checked.person, decision):
+        what = "approve it" if decision == "Approve" else "break glass"
+        raise SelfApproval(f"you requested this change, so someone else must {what}")
+
+
 def find_request(request_id: int) -> Request:
     found = Request.objects.select_related("deployment__cluster").filter(pk=request_id).first()
     if found is None:
@@ -254,11 +267,21 @@ def check_digest(request: Request, seen: str) -> None:
         )
 
 
+def check_open_to(request: Request, decision: str) -> None:
+    """Raise NotOpen where it is too early or too late for this decision. What is approved and waits, such as for a
+    change window, is let go by a break-glass as well."""
+    if request.state != State.IN_REVIEW and (decision, request.state) != (BREAK_GLASS, State.APPROVED):
+        takes = "requests in review, and approved ones that wait" if decision == BREAK_GLASS else "requests in review"
+        raise NotOpen(f"the request is {request.state.replace('_', ' ')}: this decision is for {takes}")
+
+
 def check_owes_nothing(request: Request, checked: Checked) -> None:
     """Raise ReviewOwed where this person broke glass before, on any cluster, and nobody has reviewed that yet."""
-    audit.hold_chain()  # so that nobody does it twice at the same moment
     for row in debts.standing().exclude(request=request):
-        if checked.person.is_same(access.person_who_reviewed(row)):
+        owing = access.person_who_reviewed(row)
+        if row.request.deployment.cluster_id != request.deployment.cluster_id:
+            owing = replace(owing, username="", uid="")  # which are names of that cluster alone
+        if checked.person.is_same(owing):
             name = f"{row.request.deployment.name} on {row.request.deployment.cluster.name}"
             raise ReviewOwed(
                 f"you broke glass for request {row.request.number} of {name}, incident {row.incident}, and nobody has "
@@ -270,13 +293,10 @@ def check_owes_nothing(request: Request, checked: Checked) -> None:
 @transaction.atomic(durable=True)
 def record(by: Caller, request_id: int, given: Given, checked: Checked, keep: Callable[[Review], object]) -> Review:
     request = locked(request_id)
-    if request.state != State.IN_REVIEW:
-        raise NotOpen(f"the request is {request.state.replace('_', ' ')}: only requests in review can be decided")
+    check_open_to(request, given.decision)
     check_digest(request, given.subject_digest)
     if given.decision in LETS_GO:
-        if is_self_approval(request, checked.person, given.decision):
-            what = "approve it" if given.decision == "Approve" else "break glass"
-            raise SelfApproval(f"you requested this change, so someone else must {what}")
+        check_is_others(request, checked, given.decision)
         if given.decision == "Approve":
             check_seen(request, channel=given.channel)
         met = collisions(request.reports.filter(round=request.round).first())
@@ -289,6 +309,7 @@ def record(by: Caller, request_id: int, given: Given, checked: Checked, keep: Ca
                 f"an approval must acknowledge: {in_words(left)}", missing=[each.name for each in left]
             )
     if given.decision == BREAK_GLASS:
+        audit.hold_chain()  # so that nobody does it twice at the same moment
         check_owes_nothing(request, checked)
     return add_review(by, request, given, checked, keep)
 

@@ -8,12 +8,11 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from approvals import services
-from approvals.errors import InvalidInput, NotOpen, Refused, Unacknowledged
-from approvals.gate.reviewer_checks import check_breaker
-from approvals.lifecycle import State
+from approvals.errors import DigestMoved, InvalidInput, Refused, Unacknowledged
 from approvals.models import BREAK_GLASS, Request, Review
 from approvals.web.access_decorators import of_request, only_by_form, person
 from approvals.web.rendering import page
+from approvals.web.requests.request_page import show_page
 
 CHANNEL = Review.Channel.BROWSER
 WORDS = ("incident", "reason")
@@ -40,13 +39,12 @@ def show(http: HttpRequest, request: Request) -> HttpResponse:
                 incident=typed["incident"],
             )
             return redirect("request", uid=request.uid)
-        except (InvalidInput, Unacknowledged) as refusal:
+        except (InvalidInput, Unacknowledged, DigestMoved) as refusal:
             wrong = str(refusal)
+            request.refresh_from_db()
     why_not: Refused | None = None
     try:
-        if request.state != State.IN_REVIEW:
-            raise NotOpen("only a request in review needs it")
-        check_breaker(person(http), request)
+        services.check_may_break_glass(person(http), request)
     except Refused as refusal:
         why_not = refusal
     facts = {
@@ -65,12 +63,17 @@ def show(http: HttpRequest, request: Request) -> HttpResponse:
 @only_by_form
 @of_request
 def review_afterwards(http: HttpRequest, request: Request) -> HttpResponse:
-    services.give_review(
-        by=person(http),
-        request_id=request.pk,
-        decision=http.POST.get("decision", ""),
-        subject_digest=http.POST.get("subject_digest", ""),
-        reason=http.POST.get("reason", ""),
-        channel=CHANNEL,
-    )
+    """Accept or object; what is wrong is said at the form with what was typed."""
+    reason = http.POST.get("reason", "")
+    try:
+        services.give_review(
+            by=person(http),
+            request_id=request.pk,
+            decision=http.POST.get("decision", ""),
+            subject_digest=http.POST.get("subject_digest", ""),
+            reason=reason,
+            channel=CHANNEL,
+        )
+    except InvalidInput as refusal:
+        return show_page(http, request, afterwards={"wrong": str(refusal), "reason": reason})
     return redirect("request", uid=request.uid)

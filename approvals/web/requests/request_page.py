@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -31,7 +31,7 @@ from approvals.selectors.since_review import SinceReview, since_your_review
 from approvals.selectors.status import NextStep, RequestStatus, status
 from approvals.web import rendering
 from approvals.web.access_decorators import allowed_steps, linked_catalogs, of_request, only_by_form, person
-from approvals.web.fields import LocalTime
+from approvals.web.fields import read_local_time
 from approvals.web.rendering import page
 from approvals.web.requests import activity, decision_form, overview
 from approvals.web.requests.activity import ActivityPhase
@@ -114,7 +114,8 @@ class Overview:
 class RequestPage:
     """All that the page shows beside what every tab does. `offered` are the next steps that the viewer may take;
     `asks_again` says that an approval has to be pressed once more; `creating` is whether the viewer may create the
-    deployments that `dependencies` would make, None where there are none."""
+    deployments that `dependencies` would make, None where there are none. `afterwards` is the reason that was typed
+    for a review after a break-glass, and what is `wrong` with it."""
 
     progress: Progress
     overview: Overview | None
@@ -127,6 +128,7 @@ class RequestPage:
     asks_again: bool
     dependencies: services.DependencyOffer | None = None
     creating: Permission | None = None
+    afterwards: Mapping[str, str] = field(default_factory=dict)
 
 
 @require_safe
@@ -188,7 +190,7 @@ def review(http: HttpRequest, request: Request) -> HttpResponse:
             channel=Review.Channel.BROWSER,
             acknowledges=decision_form.ticked(request, http.POST.getlist("acknowledges")),
             waives=waives,
-            apply_at=LocalTime(http.POST, "apply_at").read() if decision == "Approve" else None,
+            apply_at=read_local_time(http.POST, "apply_at") if decision == "Approve" else None,
         )
     except (InvalidInput, NotWaivable, Unacknowledged, UnknownFinding) as refusal:
         return show_page(
@@ -216,7 +218,7 @@ def dismiss(http: HttpRequest, request: Request, review_id: int) -> HttpResponse
 def apply_at(http: HttpRequest, request: Request) -> HttpResponse:
     """Change when an approved request is applied, or have it applied as soon as it may be."""
     try:
-        when = LocalTime(http.POST, "apply_at").read()
+        when = read_local_time(http.POST, "apply_at")
         services.set_apply_at(by=person(http), request_id=request.pk, apply_at=when, via=Review.Channel.BROWSER)
     except InvalidInput as refusal:
         return show_page(http, request, decision_form.written_in(http, {"apply_at": str(refusal)}))
@@ -260,6 +262,7 @@ def show_page(
     *,
     asks_again: bool = False,
     wrong_dismissal: str = "",
+    afterwards: Mapping[str, str] | None = None,
 ) -> HttpResponse:
     """The whole page; with what was `written` in its form where that was refused."""
     caller, deployment = person(http), request.deployment
@@ -288,8 +291,10 @@ def show_page(
         asks_again=asks_again,
         dependencies=dependencies,
         creating=creating,
+        afterwards=afterwards or {},
     )
-    return page(http, "requests/request.html", tab, found, status=422 if written or wrong_dismissal else 200)
+    is_refused = written or wrong_dismissal or afterwards
+    return page(http, "requests/request.html", tab, found, status=422 if is_refused else 200)
 
 
 def read_overview(tab: RequestTab, report: Report, view: ReportView) -> Overview:

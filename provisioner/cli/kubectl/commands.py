@@ -251,9 +251,10 @@ def _add_decision(decision: str) -> Callable[[argparse.ArgumentParser], None]:
         if decision in ("Approve", "BreakGlass"):
             acknowledges = "a deletion, replacement or adoption in the plan that you accept; can be repeated"
             sub.add_argument("--acknowledge", metavar="ACTION", action="append", help=acknowledges)
+        if decision == "Approve":
             later = "apply it at this time at the earliest, such as 2026-12-05T03:00; default zone: this machine's"
             sub.add_argument("--apply-at", metavar="TIME", default="", help=later)
-        sub.set_defaults(decision=decision, acknowledge=[], incident="")
+        sub.set_defaults(decision=decision, acknowledge=[], incident="", apply_at="")
 
     return add
 

@@ -58,7 +58,8 @@ def decide(options: argparse.Namespace) -> int:
     api = cluster_of(options)
     subject = subject_of(api, options.name)
     state = str(subject.status.get("state") or "preparing")
-    is_open = state == "in_review" or options.decision in AFTERWARDS
+    waits = state == "approved" and options.decision == "BreakGlass"
+    is_open = state == "in_review" or waits or options.decision in AFTERWARDS
     if not is_open or not subject.status.get("subjectDigest"):
         words = state.replace("_", " ")
         raise Usage(

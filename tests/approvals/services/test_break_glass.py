@@ -103,6 +103,19 @@ def look(request: Request) -> Request:
     return request
 
 
+@pytest.mark.parametrize(("state", "is_open"), [("approved", True), ("applying", False), ("preparing", False)])
+def test_what_is_approved_and_waits_is_let_go_until_it_began(
+    env: World, request_: Request, state: str, is_open: bool
+) -> None:
+    env.kubernetes.allow("bert", "break-glass", "strimzi")
+    Request.objects.filter(pk=request_.pk).update(state=state)
+    if is_open:
+        assert smash(request_, env.bert).decision == "BreakGlass"
+    else:
+        with pytest.raises(NotOpen, match="approved ones that wait"):
+            smash(request_, env.bert)
+
+
 @pytest.fixture
 def held(env: World, request_: Request, settings: Settings) -> Request:
     """A serious request that needs two approvals and that a guard holds; bert may break glass."""
@@ -164,6 +177,16 @@ def test_it_is_paid_by_somebody_else_who_may_approve(env: World, held: Request) 
         smash(held, env.ada, **answer)
     held.refresh_from_db()
     assert held.state == "approved"
+
+
+def test_two_who_broke_glass_do_not_pay_for_each_other(env: World, held: Request) -> None:
+    answer: dict[str, Any] = {"decision": "Accept", "reason": "", "incident": ""}
+    env.kubernetes.allow("ada", "break-glass")
+    smash(held, env.bert)
+    smash(held, env.ada)
+    look(held)
+    with pytest.raises(SelfApproval, match="you broke the glass"):
+        smash(held, env.ada, **answer)
 
 
 def another(env: World) -> Request:

@@ -48,6 +48,8 @@ def test_glass_is_broken_on_a_page_of_its_own_and_reviewed_on_the_requests(
         "typed": "strimzi",
         "acknowledges": "delete Secret harbour/old",
     }
+    moved = client.post(f"{page}/break-glass", {**wish, "subject_digest": "sha256:0"})
+    assert (moved.status_code, "review it again" in text_of(moved)) == (422, True)
     for missing in ("incident", "reason", "typed", "acknowledges"):
         refused = client.post(f"{page}/break-glass", {**wish, missing: ""})
         assert refused.status_code == 422, missing
@@ -61,7 +63,10 @@ def test_glass_is_broken_on_a_page_of_its_own_and_reviewed_on_the_requests(
         assert "broke glass" in shown and "INC-&lt;b&gt;7" in shown, address
     assert "Your review" not in text_of(browse(env.bert).get(page))
     assert "Your review" in text_of(browse(env.ada).get(page))
-    answer = {"subject_digest": held.subject_digest, "decision": "Accept", "reason": ""}
+    answer = {"subject_digest": held.subject_digest, "decision": "Object", "reason": " "}
+    refused = browse(env.ada).post(f"{page}/review-afterwards", answer)
+    assert (refused.status_code, "The reason is missing" in text_of(refused)) == (422, True)
+    answer["decision"] = "Accept"
     assert browse(env.ada).post(f"{page}/review-afterwards", answer)["Location"] == page
     assert not debts.owed().exists()
     assert "accepted it" in text_of(browse(env.ada).get(page))
@@ -72,6 +77,9 @@ def test_who_may_not_is_told_why_and_given_no_form(env: World, held: Request, br
     client = browse(env.ada)
     shown = client.get(f"/requests/{held.uid}/break-glass").content.decode()
     assert "you cannot break glass here" in shown.lower() and 'name="incident"' not in shown
+    env.kubernetes.allow("rita", "break-glass")
+    own = browse(env.rita).get(f"/requests/{held.uid}/break-glass").content.decode()
+    assert "you requested this change" in own.lower() and 'name="incident"' not in own
     wish = {"subject_digest": held.subject_digest, "incident": "INC-7", "reason": "x", "typed": "strimzi"}
     assert client.post(f"/requests/{held.uid}/break-glass", wish).status_code == 403
     assert not Review.objects.exists()
