@@ -112,7 +112,9 @@ class Kubernetes(Protocol):
 
     def replace(self, cluster: models.Cluster, obj: dict[str, Any], *, as_person: Identity) -> dict[str, Any]: ...
 
-    def delete(self, cluster: models.Cluster, ref: ObjectRef, *, uid: str, as_person: Identity) -> None: ...
+    def delete(
+        self, cluster: models.Cluster, ref: ObjectRef, *, uid: str, as_person: Identity, version: str = ""
+    ) -> None: ...
 
     def plural_of(self, cluster: models.Cluster, ref: ObjectRef) -> str | None: ...
 
@@ -149,8 +151,11 @@ class RealKubernetes:
     def replace(self, cluster: models.Cluster, obj: dict[str, Any], *, as_person: Identity) -> dict[str, Any]:
         return dict(_kept.api(cluster).acting_as(as_person).replace(obj))
 
-    def delete(self, cluster: models.Cluster, ref: ObjectRef, *, uid: str, as_person: Identity) -> None:
-        _kept.api(cluster).acting_as(as_person).delete(ref, uid=uid)
+    def delete(
+        self, cluster: models.Cluster, ref: ObjectRef, *, uid: str, as_person: Identity, version: str = ""
+    ) -> None:
+        """Raises PreconditionFailed where it has another uid, or another resourceVersion than `version`."""
+        _kept.api(cluster).acting_as(as_person).delete(ref, uid=uid, resource_version=version)
 
     def plural_of(self, cluster: models.Cluster, ref: ObjectRef) -> str | None:
         resource = _kept.api(cluster).resource_of(ref.group, ref.version, ref.kind)

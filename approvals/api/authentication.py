@@ -23,6 +23,7 @@ from rest_framework.throttling import BaseThrottle
 from approvals import access, instruments, services
 from approvals.access import Caller, Scope
 from approvals.clock import database_now
+from approvals.deciding.table import KINDS
 from approvals.errors import CouldNotAsk, NotAllowed, OutOfScope, TooManyAttempts
 from approvals.models import ApiToken
 from approvals.oidc import IssuerSilent, TokenRefused, issuer_of, verify_id_token
@@ -59,6 +60,7 @@ DECIDING = {
     ("api-policy", "create"),
     ("api-policy", "update"),
     ("api-policy", "destroy"),
+    *((f"api-{kind.slug}", action) for kind in KINDS for action in ("create", "update", "destroy")),
 }
 # What writes nothing in a cluster and decides nothing: its result is read, and working it out has a quota.
 READING = {("api-catalog", "compare"), ("api-policy-test", "create")}

@@ -14,11 +14,10 @@ from rest_framework.response import Response
 
 from approvals import access, services
 from approvals.api.authentication import caller_of
-from approvals.api.resources import VIA, ClusterScoped, valid
+from approvals.api.resources import VIA, ClusterScoped, stated_etags, valid
 from approvals.api.serializers.deciding import DecidingObjectInput, DecidingObjectSerializer, DecidingSpecInput
 from approvals.deciding.kinds import DecidingKind
 from approvals.deciding.table import KINDS
-from approvals.errors import NoVersion
 from approvals.models import Cluster, DecidingObject
 
 IF_MATCH = OpenApiParameter(
@@ -67,7 +66,8 @@ class DecidingViewSet(ClusterScoped):
 
     @extend_schema(parameters=[IF_MATCH], responses={204: None})
     def destroy(self, request: Http, **_: Any) -> Response:
-        """Delete the object, as the caller. It approves nothing that is open: one person has to approve after that."""
+        """Delete the object, as the caller. Deleting an approval rule approves nothing that is open: one person has to
+        approve after that. What waited for a change window alone is applied."""
         services.delete_object(**self._written(request), via=VIA)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -92,17 +92,14 @@ class DecidingViewSet(ClusterScoped):
 
     def _written(self, request: Http) -> dict[str, Any]:
         """Who writes which object, as they read it; who may not get it is not told that If-Match is missing."""
-        cluster, wanted = self._cluster(self._name), request.headers.get("If-Match", "").strip()
-        if not wanted:
-            raise NoVersion("If-Match is missing: give the ETag of the object as you read it")
-        version = wanted.removeprefix("W/").strip('"')
+        cluster = self._cluster(self._name)
         return {
             "by": caller_of(request),
             "cluster": cluster,
             "kind": self.of,
             "name": self._name,
-            "version": version,
+            "version": stated_etags(request)[0].removeprefix("W/").strip('"'),
         }
 
     def _shown(self, row: DecidingObject, code: int = status.HTTP_200_OK) -> Response:
-        return Response(self.get_serializer(row).data, status=code, headers={"ETag": f'"{row.resource_version}"'})
+        return Response(self.get_serializer(row).data, status=code, headers={"ETag": f'"{row.version}"'})

@@ -6,7 +6,6 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.http import Http404
-from django.utils.http import parse_etags
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.request import Request as Http
@@ -15,8 +14,7 @@ from rest_framework.response import Response
 from approvals import services
 from approvals.api import serializers as shapes
 from approvals.api.authentication import caller_of
-from approvals.api.resources import VIA, ClusterScoped, valid
-from approvals.errors import NoVersion
+from approvals.api.resources import VIA, ClusterScoped, stated_etags, valid
 from approvals.models import Cluster, Policy
 
 
@@ -56,8 +54,7 @@ class PolicyViewSet(ClusterScoped):
     def _matched(self) -> Policy:
         """The policy at this address, as the caller has read it. Raises NoVersion and NotAsExpected."""
         found: Policy = self.get_object()
-        if not parse_etags(self.request.headers.get("If-Match", "")):
-            raise NoVersion("If-Match has no ETag: read the policy, and send the ETag of that answer")
+        stated_etags(self.request)
         self.check_if_match(found)
         return found
 

@@ -39,7 +39,7 @@ from approvals.api.report_parts import MAX_ASKED, changes_of, part_of, visible_r
 from approvals.clock import database_now
 from approvals.deciding.calendar_feed import write_calendar
 from approvals.deciding.change_windows import ChangeWindow
-from approvals.errors import Ambiguous, CouldNotAsk, NotAsExpected, OutOfScope
+from approvals.errors import Ambiguous, CouldNotAsk, NotAsExpected, NoVersion, OutOfScope
 from approvals.ledger import made_values
 from approvals.models import (
     AuditEntry,
@@ -206,6 +206,13 @@ class ClusterScoped(viewsets.GenericViewSet[Any]):
 
     def paged(self, rows: QuerySet[Any], shape: type[BaseSerializer[Any]]) -> Response:
         return self.get_paginated_response(shape(self.paginate_queryset(rows), many=True).data)
+
+
+def stated_etags(http: Http) -> list[str]:
+    """The ETags in If-Match; raises NoVersion where there is none."""
+    if found := parse_etags(http.headers.get("If-Match", "")):
+        return found
+    raise NoVersion("If-Match has no ETag: read it, and send the ETag of that answer")
 
 
 def valid(shape: BaseSerializer[Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ request is open that was made then, and so is an object that is gone (decision 0
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,12 +14,14 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Min, Q
 
-from approvals import wake
+from approvals import audit, wake
+from approvals.audit import Actor
 from approvals.clock import database_now
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
 from approvals.errors import Awaits
 from approvals.ledger import retries
+from approvals.ledger.digests import digest_of
 from approvals.lifecycle import OPEN, State
 from approvals.locks import for_change
 from approvals.models import Cluster, DecidingObject, Request
@@ -34,20 +37,28 @@ SHOW_AGAIN = timedelta(seconds=60)
 
 @transaction.atomic
 def observe(
-    *, cluster: Cluster, kind: str, obj: Mapping[str, Any], writer: Mapping[str, Any] | None = None, is_listed: bool
+    *,
+    cluster: Cluster,
+    kind: str,
+    obj: Mapping[str, Any],
+    writer: Mapping[str, Any] | None = None,
+    actor: Actor | None = None,
+    is_listed: bool,
 ) -> DecidingObject | None:
     """Copy an object as it was seen; the row where it is news, None where nothing follows from it.
 
-    `writer` is who wrote this spec here, where that is known. `is_listed`: the cluster has it so now, which counts also
-    where the row has seen a later generation: the cluster was restored.
+    `writer` is who wrote this spec here, and `actor` how the audit names them, where that is known. `is_listed`:
+    the cluster has it so now, which counts also where the row has seen a later generation: the cluster was
+    restored.
     """
     meta, spec, now = obj["metadata"], dict(obj.get("spec") or {}), database_now()
     generation = int(meta.get("generation") or 1)
     rows = DecidingObject.objects.filter(cluster=cluster, kind=kind)
     for other in for_change(rows.filter(name=meta["name"], gone_at=None).exclude(uid=meta["uid"])):
         _end(other, now)
-    row = for_change(rows.filter(uid=meta["uid"])).first()
+    row, verb = for_change(rows.filter(uid=meta["uid"])).first(), "changed"
     if row is None:
+        verb = "created"
         row = DecidingObject(cluster=cluster, kind=kind, uid=meta["uid"], name=meta["name"], changed_at=now, spec=spec)
         is_news = True
     elif (row.gone_at or generation < row.generation) and not is_listed:
@@ -65,21 +76,36 @@ def observe(
         row.writers = [dict(writer)] if writer else []
     elif _by_type(obj.get("status") or {}) != _by_type(row.status):
         row.show_at = row.show_at or now
-    row.generation, row.resource_version = generation, str(meta["resourceVersion"])
-    row.labels, row.seen_at = dict(meta.get("labels") or {}), now
+    row.generation, row.labels, row.seen_at = generation, dict(meta.get("labels") or {}), now
     row.save()
+    if is_news or actor:
+        _record(row, verb, actor)
     if is_news:
         look_again(cluster)
     return row if is_news or row.show_at == now else None
 
 
 @transaction.atomic
-def forget(*, cluster: Cluster, uid: str) -> None:
-    """It is gone. What it said is kept while a request is open that it may have held."""
-    row = for_change(DecidingObject.objects.filter(cluster=cluster, uid=uid, gone_at=None)).first()
-    if row is not None:
+def forget(*, cluster: Cluster, uid: str, actor: Actor | None = None, is_gone: bool = True) -> None:
+    """It was deleted, and is gone unless a finalizer keeps it. What it said is kept while a request is open that it may
+    have held. `actor` is who deleted it here."""
+    row = for_change(DecidingObject.objects.filter(cluster=cluster, uid=uid)).first()
+    if row is None or (row.gone_at and not actor):
+        return
+    _record(row, "deleted", actor)
+    if is_gone and row.gone_at is None:
         _end(row, database_now())
         look_again(cluster)
+
+
+def _record(row: DecidingObject, verb: str, actor: Actor | None) -> None:
+    """What was done to it: the spec stands in the cluster, and whoever may not get it there reads no more than this."""
+    digest = digest_of([json.dumps(row.spec, sort_keys=True)])
+    about = {"kind": row.kind, "name": row.name, "cluster": row.cluster.name, "specDigest": digest}
+    if actor:
+        audit.record(verb=f"deciding-object.{verb}", actor=actor, facts=about)
+    else:
+        audit.record(verb="deciding-object.seen", actor=audit.MACHINE, facts={**about, "change": verb})
 
 
 def look_again(cluster: Cluster) -> None:
@@ -133,8 +159,16 @@ def clear_gone(now: datetime) -> None:
 
 
 def _end(row: DecidingObject, now: datetime) -> None:
+    """What is deleted and made again and again leaves no more than MOST_EARLIER copies: of the oldest that stays,
+    nobody knows what it said."""
     row.gone_at, row.show_at = now, None
     row.save(update_fields=["gone_at", "show_at"])
+    gone = DecidingObject.objects.filter(cluster=row.cluster_id, kind=row.kind, name=row.name, gone_at__isnull=False)
+    if left := list(gone.order_by("-gone_at", "-pk").values_list("pk", flat=True)[MOST_EARLIER:]):
+        gone.filter(pk__in=left).delete()
+        oldest = gone.earliest("gone_at", "pk")
+        oldest.spec, oldest.earlier_specs = dict(FORGOTTEN), []
+        oldest.save(update_fields=["spec", "earlier_specs"])
 
 
 def _earlier(row: DecidingObject, now: datetime) -> list[dict[str, Any]]:

@@ -17,7 +17,6 @@ class DecidingObject(models.Model):
     uid = models.CharField(max_length=63)
     name = models.CharField(max_length=253)
     generation = models.PositiveBigIntegerField()
-    resource_version = models.CharField(max_length=63)
     spec = models.JSONField()
     labels = models.JSONField(default=dict)
     writers = models.JSONField(
@@ -49,3 +48,8 @@ class DecidingObject(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
+
+    @property
+    def version(self) -> str:
+        """What a writer has to have read: a status that is written does not change it, another spec does."""
+        return f"{self.uid}.{self.generation}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from approvals.deciding.change_windows import ChangeWindow, WindowType
 from approvals.deciding.selector import SelectedBy
@@ -13,17 +14,19 @@ from approvals.models import BundleDeployment, Cluster, DecidingObject
 
 @dataclass(frozen=True, slots=True)
 class ChangeStop:
-    """One stop: `by` is who pressed the button here, "" where it was written otherwise; `about` is what it selects."""
+    """One stop: `by` is who pressed the button here, "" where it was written otherwise."""
 
     row: DecidingObject
-    reason: str
-    about: str
+    window: ChangeWindow
     by: str
 
 
-def is_stop(row: DecidingObject) -> bool:
-    """Whether it denies, always and without an end."""
-    window = _parse(row)
+def is_stop(spec: Mapping[str, Any]) -> bool:
+    """Whether a window of this spec denies, always and without an end."""
+    return _is_stop(_parse(spec))
+
+
+def _is_stop(window: ChangeWindow | None) -> bool:
     return window is not None and window.type is WindowType.DENY and window.schedule is None
 
 
@@ -32,30 +35,28 @@ def stops_of(clusters: Iterable[Cluster]) -> dict[int, list[ChangeStop]]:
     found: dict[int, list[ChangeStop]] = {}
     rows = DecidingObject.objects.filter(cluster__in=list(clusters), kind=ChangeWindow.kind, gone_at=None)
     for row in rows.order_by("changed_at", "pk"):
-        window = _parse(row)
-        if window is not None and is_stop(row):
+        window = _parse(row.spec)
+        if window is not None and _is_stop(window):
             by = next((str(writer.get("username") or "") for writer in row.writers), "")
-            stop = ChangeStop(row, window.description, window.selector.words, by)
-            found.setdefault(row.cluster_id, []).append(stop)
+            found.setdefault(row.cluster_id, []).append(ChangeStop(row, window, by))
     return found
 
 
 def windows_of(cluster: Cluster) -> dict[str, ChangeWindow]:
     """All windows of a cluster that can be read, by name."""
     rows = DecidingObject.objects.filter(cluster=cluster, kind=ChangeWindow.kind, gone_at=None).order_by("name")
-    return {row.name: window for row in rows if (window := _parse(row)) is not None}
+    return {row.name: window for row in rows if (window := _parse(row.spec)) is not None}
 
 
 def stops_of_deployment(deployment: BundleDeployment) -> list[ChangeStop]:
     """Those that select it, by what is known of it without a report."""
     about = SelectedBy(deployment.name, (deployment.labels,), str(deployment.spec.get("format") or "plain"))
     stops = stops_of([deployment.cluster]).get(deployment.cluster_id, [])
-    windows = ((stop, _parse(stop.row)) for stop in stops)
-    return [stop for stop, window in windows if window is not None and window.selector.selects(about)]
+    return [stop for stop in stops if stop.window.selector.selects(about)]
 
 
-def _parse(row: DecidingObject) -> ChangeWindow | None:
+def _parse(spec: Mapping[str, Any]) -> ChangeWindow | None:
     try:
-        return ChangeWindow.parse(row.spec)
+        return ChangeWindow.parse(spec)
     except UnreadableObject:
         return None

@@ -5,7 +5,7 @@ Nothing is asked of a cluster for this page but whether the viewer may read it: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from django.contrib import messages
@@ -29,7 +29,7 @@ from approvals.web.rendering import page
 class ShownCluster:
     """`missing` says which rights the web process lacks there, "" for none, None where it has not asked yet.
 
-    `stops` hold all its changes or some of them.
+    `stops` hold all its changes or some of them; `not_stopped` is why one that was asked for now does not.
     `waiting` is how many open requests wait for a right of Pratique's own, `proofs` what admission policies prove.
     """
 
@@ -43,7 +43,8 @@ class ShownCluster:
     missing: str | None
     waiting: int
     proofs: list[admission.PolicyNotice]
-    stops: list[ChangeStop]
+    stops: Sequence[ChangeStop]
+    not_stopped: str = ""
 
 
 @require_safe
@@ -53,8 +54,8 @@ def index(http: HttpRequest) -> HttpResponse:
     return _show_page(http, {})
 
 
-def _show_page(http: HttpRequest, wrong: Mapping[str, str]) -> HttpResponse:
-    """`wrong` says by the cluster's name why it was not stopped."""
+def _show_page(http: HttpRequest, not_stopped: Mapping[str, str]) -> HttpResponse:
+    """`not_stopped` says why by the name of the cluster."""
     caller = person(http)
     access.check_fresh(caller)
     answers = access.read_answers(caller)
@@ -68,10 +69,12 @@ def _show_page(http: HttpRequest, wrong: Mapping[str, str]) -> HttpResponse:
                 cluster, permission, names.get(cluster.pk, ""), waiting.get(cluster.pk, 0), proofs.get(cluster.pk, [])
             ),
             stops=stops.get(cluster.pk, []),
+            not_stopped=not_stopped.get(cluster.name, ""),
         )
         for cluster, permission in answers
     ]
-    return page(http, "clusters.html", {"rows": rows, "wrong": wrong})
+    facts = {"rows": rows, "reason": http.POST.get("reason", "")}
+    return page(http, "clusters.html", facts, status=422 if not_stopped else 200)
 
 
 @only_by_form
@@ -102,5 +105,5 @@ def _show_cluster(
     answers = access.answers_of(cluster.name)
     problem, ending = refusals.problem_of(cluster, now), refusals.end_of_credentials(cluster, now)
     return ShownCluster(
-        cluster, problem, ending, permission, username, is_watched, answers, missing, waiting, proofs, []
+        cluster, problem, ending, permission, username, is_watched, answers, missing, waiting, proofs, ()
     )

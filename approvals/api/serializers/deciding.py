@@ -16,7 +16,7 @@ class DecidingObjectSerializer(serializers.ModelSerializer[DecidingObject]):
     spec = serializers.JSONField(help_text="as `kubectl explain` describes it")
     summary = serializers.SerializerMethodField(help_text="what it asks for, in words; empty if it cannot be read")
     problem = serializers.CharField(help_text="why it cannot be read; it holds what it might select then")
-    version = serializers.CharField(source="resource_version", help_text="its resourceVersion, which is its ETag")
+    version = serializers.CharField(help_text="its uid and generation, which are its ETag")
 
     class Meta:
         model = DecidingObject

@@ -8,9 +8,7 @@ from functools import partial
 from secrets import token_hex
 from typing import Any
 
-from django.db import transaction
-
-from approvals import access, audit, wake
+from approvals import access, wake
 from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.deciding.change_windows import ChangeWindow, HeldChange, WindowType
@@ -50,7 +48,7 @@ def create_object(
     def create(person: Identity) -> Live:
         return access.kubernetes().create(cluster, obj, as_person=person)
 
-    return _write(by, cluster, kind, create, "created", via)
+    return _write(by, cluster, kind, create, via)
 
 
 def change_object(
@@ -63,24 +61,28 @@ def change_object(
     version: str,
     via: str,
 ) -> DecidingObject:
-    """Replace the spec of the object as it stood at the resourceVersion `version`; raises NotAsExpected of another."""
+    """Replace the spec of the object as it stood at `version` (DecidingObject.version); raises NotAsExpected of
+    another."""
     _check_spec(kind, spec)
     live = _live(cluster, kind, name, version)
 
     def change(person: Identity) -> Live:
         return access.kubernetes().replace(cluster, {**live, "spec": dict(spec)}, as_person=person)
 
-    return _write(by, cluster, kind, change, "changed", via)
+    return _write(by, cluster, kind, change, via)
 
 
 def delete_object(*, by: Caller, cluster: Cluster, kind: type[DecidingKind], name: str, version: str, via: str) -> None:
     """Delete the object as it stood at `version`; raises NotAsExpected of another."""
     person, live = access.acting_as(by, cluster), _live(cluster, kind, name, version)
-    ref, uid = _ref(kind, name), live["metadata"]["uid"]
-    translate_refusals(cluster, lambda: access.kubernetes().delete(cluster, ref, uid=uid, as_person=person), person)
-    if translate_refusals(cluster, lambda: access.kubernetes().get(cluster, ref)) is None:
-        deciding_objects.forget(cluster=cluster, uid=uid)
-    _record(by, cluster, kind, name, "deleted", via, {})
+    ref, uid, at = _ref(kind, name), live["metadata"]["uid"], str(live["metadata"]["resourceVersion"])
+
+    def delete() -> None:
+        access.kubernetes().delete(cluster, ref, uid=uid, version=at, as_person=person)
+
+    translate_refusals(cluster, delete, person)
+    is_gone = translate_refusals(cluster, lambda: access.kubernetes().get(cluster, ref)) is None
+    deciding_objects.forget(cluster=cluster, uid=uid, actor=Actor(by.name, via), is_gone=is_gone)
 
 
 def stop_changes(*, by: Caller, cluster: Cluster, reason: str, via: str) -> None:
@@ -98,14 +100,10 @@ def stop_changes(*, by: Caller, cluster: Cluster, reason: str, via: str) -> None
 
 def end_stop(*, by: Caller, cluster: Cluster, name: str, via: str) -> None:
     """Delete a ChangeWindow that stops changes, as the person; raises NotFound, or a Refused by Kubernetes' answer."""
-    row = DecidingObject.objects.filter(cluster=cluster, kind=ChangeWindow.kind, name=name, gone_at=None).first()
-    read = partial(access.kubernetes().get, cluster, _ref(ChangeWindow, name))
-    live = translate_refusals(cluster, read) if row and is_stop(row) else None
-    if live is None:
+    live = translate_refusals(cluster, partial(access.kubernetes().get, cluster, _ref(ChangeWindow, name)))
+    if live is None or not is_stop(live["spec"]):
         raise NotFound("there is no such stop: somebody may have ended it")
-    # Its status may have been written since the page was made, which changes nothing of it.
-    version = str(live["metadata"]["resourceVersion"])
-    delete_object(by=by, cluster=cluster, kind=ChangeWindow, name=name, version=version, via=via)
+    delete_object(by=by, cluster=cluster, kind=ChangeWindow, name=name, version=_version(live), via=via)
 
 
 def _check_spec(kind: type[DecidingKind], spec: Mapping[str, Any]) -> None:
@@ -126,10 +124,13 @@ def _live(cluster: Cluster, kind: type[DecidingKind], name: str, version: str) -
     live = translate_refusals(cluster, lambda: access.kubernetes().get(cluster, _ref(kind, name)))
     if live is None:
         raise NotFound(f"{kind.kind} {name} does not exist on cluster {cluster.name}")
-    found = str(live["metadata"]["resourceVersion"])
-    if found != version:
-        raise NotAsExpected(f"{kind.kind} {name} is at version {found}, not {version[:50]!r}: read it again")
+    if (found := _version(live)) != version:
+        raise NotAsExpected(f"{kind.kind} {name} is at version {found}, not {version[:60]!r}: read it again")
     return dict(live)
+
+
+def _version(live: Mapping[str, Any]) -> str:
+    return DecidingObject(uid=live["metadata"]["uid"], generation=live["metadata"]["generation"]).version
 
 
 def _ref(kind: type[DecidingKind], name: str) -> ObjectRef:
@@ -141,23 +142,15 @@ def _write(
     cluster: Cluster,
     kind: type[DecidingKind],
     write: Callable[[Identity], Live],
-    verb: str,
     via: str,
 ) -> DecidingObject:
     """Send it, and keep what came of it at once: its page is shown before the watch tells of it."""
     person = access.acting_as(by, cluster)
     obj = translate_refusals(cluster, lambda: write(person), person)
     writer = access.person_of(by, cluster).record()
-    row = deciding_objects.observe(cluster=cluster, kind=kind.kind, obj=obj, writer=writer, is_listed=False)
+    row = deciding_objects.observe(
+        cluster=cluster, kind=kind.kind, obj=obj, writer=writer, actor=Actor(by.name, via), is_listed=False
+    )
     if row is not None:
         wake.deciding_object(row.pk)
-    _record(by, cluster, kind, obj["metadata"]["name"], verb, via, {"spec": obj["spec"]})
     return DecidingObject.objects.select_related("cluster").get(cluster=cluster, uid=obj["metadata"]["uid"])
-
-
-@transaction.atomic
-def _record(
-    by: Caller, cluster: Cluster, kind: type[DecidingKind], name: str, verb: str, via: str, facts: Mapping[str, Any]
-) -> None:
-    about = {"kind": kind.kind, "name": name, "cluster": cluster.name, **facts}
-    audit.record(verb=f"deciding-object.{verb}", actor=Actor(by.name, via), facts=about)

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from approvals.audit import Actor
 from approvals.clock import database_now
 from approvals.deciding.approval_rules import ApprovalRule
 from approvals.gate.deciding_objects import seen_objects
 from approvals.ledger import deciding_objects
 from approvals.ledger.deciding_objects import FORGOTTEN, MOST_EARLIER, clear_gone, forget, observe
-from approvals.models import DecidingObject, Request
+from approvals.models import AuditEntry, DecidingObject, Request
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 
@@ -59,6 +60,30 @@ def test_whoever_writes_it_for_ever_makes_nobody_forget_that_it_held(env: World)
     (seen,) = seen_objects(env.cluster, ApprovalRule)
     assert len(seen.earlier) == MOST_EARLIER
     assert seen.earlier[0].spec == FORGOTTEN
+
+
+def test_what_is_deleted_and_made_for_ever_leaves_no_more_copies(env: World) -> None:
+    open_request(env)
+    for number in range(MOST_EARLIER + 5):
+        see(env, needs(1), uid=f"u-{number}")
+        forget(cluster=env.cluster, uid=f"u-{number}")
+    seen = sorted(seen_objects(env.cluster, ApprovalRule), key=lambda one: one.changed_at)
+    assert len(seen) == MOST_EARLIER
+    assert [one.spec for one in seen[0].earlier] == [FORGOTTEN]
+    assert [one.spec for one in seen[1].earlier] == [needs(1)]
+
+
+def test_the_audit_says_who_wrote_it_here_and_what_was_seen_of_others(env: World) -> None:
+    see(env, needs(1), writer={"username": "ada"}, actor=Actor("ada", "rest"))
+    see(env, needs(2), 2)
+    forget(cluster=env.cluster, uid="u-1")
+    entries = AuditEntry.objects.filter(verb__startswith="deciding-object.").order_by("number")
+    assert [(one.verb, one.actor, one.facts.get("change", "")) for one in entries] == [
+        ("deciding-object.created", "ada", ""),
+        ("deciding-object.seen", "pratique", "changed"),
+        ("deciding-object.seen", "pratique", "deleted"),
+    ]
+    assert "spec" not in entries[0].facts
 
 
 def test_one_of_the_same_name_is_another_object_and_an_old_event_says_nothing(env: World) -> None:

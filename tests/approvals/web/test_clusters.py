@@ -13,7 +13,7 @@ def test_a_stop_is_written_as_the_person_shown_where_it_holds_and_ended(env: Wor
     world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
     env.kubernetes.allow("ada", "create")
     ada = browse(env.ada)
-    assert ada.post("/clusters/prod/stop", {"reason": " "}).status_code == 200
+    assert ada.post("/clusters/prod/stop", {"reason": " "}).status_code == 422
     assert not DecidingObject.objects.exists(), "without a reason nothing is stopped"
     assert ada.post("/clusters/prod/stop", {"reason": "incident 7"}).status_code == 302
     row = DecidingObject.objects.get()

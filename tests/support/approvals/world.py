@@ -105,7 +105,7 @@ class FakeKubernetes:
         self.objects[obj["metadata"]["name"]] = {**obj, "metadata": meta}
         return self.objects[obj["metadata"]["name"]]
 
-    def delete(self, cluster: Cluster, ref: ObjectRef, *, uid: str, as_person: Identity) -> None:
+    def delete(self, cluster: Cluster, ref: ObjectRef, *, uid: str, as_person: Identity, version: str = "") -> None:
         meta = self.objects[ref.name]["metadata"]
         meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         meta["generation"] += 1
