@@ -91,6 +91,9 @@ class ApprovalRule(DecidingKind):
     slug: ClassVar[str] = "approval-rules"
     words: ClassVar[str] = "approval rule"
     about: ClassVar[str] = "An approval rule says whose approvals a request needs, beside the number that all need."
+    after_deletion: ClassVar[str] = (
+        "This approves nothing that is open: a request that it holds needs one more approval after the deletion."
+    )
     form: ClassVar[tuple[FormField, ...]] = (
         FormField(
             "require",

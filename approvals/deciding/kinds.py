@@ -16,13 +16,15 @@ VERSION = "v1alpha2"
 @dataclass(frozen=True, slots=True)
 class FormField:
     """A field of the page's form beside those that every kind has. `path` is its place in the spec, `rows` makes it a
-    text of several lines; one that `is_yaml` holds a value written as YAML."""
+    text of several lines; one that `is_yaml` holds a list of mappings written as YAML. Of `choices` one is chosen, or
+    any number where it `is_list`."""
 
     path: str
     label: str
     help: str
     rows: int = 0
     is_yaml: bool = False
+    is_list: bool = False
     choices: tuple[tuple[str, str], ...] = ()
     is_required: bool = False
 
@@ -35,6 +37,8 @@ class DecidingKind(ABC):
     slug: ClassVar[str]  # in addresses
     words: ClassVar[str]  # `approval rule`
     about: ClassVar[str]  # what it does, for the head of its list: one sentence
+    # What follows when one is deleted, for who is about to.
+    after_deletion: ClassVar[str] = ""
     form: ClassVar[tuple[FormField, ...]] = ()
     # Templates name the class itself.
     do_not_call_in_templates: ClassVar[bool] = True

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from approvals import access, services
 from approvals.access import Permission
-from approvals.deciding.kinds import DecidingKind
+from approvals.deciding.kinds import DecidingKind, FormField
 from approvals.deciding.selector import SEVERITIES
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_SLUG, KINDS
@@ -93,13 +93,16 @@ class DecidingForm(forms.Form):
         return {key: value for key, value in {**kept, **typed}.items() if value not in ("", None, {}, [])}
 
 
-def _field(field: Any) -> forms.Field:
-    about = {"label": field.label, "help_text": field.help}
+def _field(field: FormField) -> forms.Field:
+    about: dict[str, Any] = {"label": field.label, "help_text": field.help}
     if field.is_yaml:
         example = "- {name: security, groups: [security]}"
         made: forms.Field = YamlField(example=example, is_list=True, rows=field.rows, **about)
         made.required = field.is_required
         return made
+    if field.is_list:
+        boxes = forms.CheckboxSelectMultiple()
+        return forms.MultipleChoiceField(choices=field.choices, required=field.is_required, widget=boxes, **about)
     if field.choices:
         return forms.ChoiceField(choices=field.choices, required=field.is_required, **about)
     widget = forms.Textarea(attrs=mono(rows=field.rows)) if field.rows else forms.TextInput(attrs=mono())
@@ -110,7 +113,7 @@ def initial_of(row: DecidingObject, kind: type[DecidingKind]) -> dict[str, Any]:
     selector = row.spec.get("selector") or {}
     said = {name: selector.get(key) for key, name in SELECTOR.items()}
     said |= {name: row.spec.get(name) for name in ("description", "when", *(field.path for field in kind.form))}
-    about = {"name": row.name, "cluster": row.cluster, "version": row.resource_version}
+    about = {"name": row.name, "cluster": row.cluster, "version": row.version}
     return {**said, **about, "min_severity": selector.get("minSeverity")}
 
 
@@ -135,7 +138,8 @@ def index(http: HttpRequest, *, slug: str) -> HttpResponse:
 @signed_in
 def show(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpResponse:
     kind, row = _find(http, slug, cluster, name)
-    waiting = Request.objects.filter(cluster=row.cluster, state=State.IN_REVIEW).select_related("deployment")
+    cluster_ids = [cluster.pk for cluster in readable(http) if cluster == row.cluster]
+    waiting = Request.objects.filter(cluster__in=cluster_ids, state=State.IN_REVIEW).select_related("deployment")
     selected = [
         (request, standing)
         for request in waiting.order_by("pk")[:MOST_REQUESTS]
@@ -208,10 +212,13 @@ def _kind(slug: str) -> type[DecidingKind]:
 
 
 def _find(http: HttpRequest, slug: str, cluster: str, name: str) -> tuple[type[DecidingKind], DecidingObject]:
-    """404 where the viewer may not get an object of this name there, whether there is one or not."""
+    """Refused where the viewer may not get an object of this name there, whether there is one or not; whoever may read
+    nothing of the cluster is not told that there is such a cluster."""
     kind, where = _kind(slug), Cluster.objects.filter(name=cluster).first()
-    if where is None or not _may(http, where, "get", kind, name).allowed:
+    answer = _may(http, where, "get", kind, name) if where else None
+    if where is None or answer is None or not (answer.allowed or where in readable(http)):
         raise Http404
+    answer.check()
     row = DecidingObject.objects.filter(kind=kind.kind, cluster=where, name=name, gone_at=None).first()
     if row is None:
         raise Http404

@@ -22,22 +22,20 @@ def mono(**attrs: Any) -> dict[str, Any]:
     return {"class": "mono", "autocapitalize": "off", "spellcheck": "false", "autocomplete": "off", **attrs}
 
 
-class LocalTime:
-    """Two inputs of a form: a time, and the zone that the browser says it is of; without one it is UTC."""
+def read_local_time(form: Mapping[str, str], name: str) -> datetime | None:
+    """A time that a form has in the zone that the browser says it is of, in a field of its own; without one it is UTC.
 
-    def __init__(self, form: Mapping[str, str], name: str) -> None:
-        self.text, self._zone, self._name = form.get(name, "").strip(), form.get(f"{name}_zone", "").strip(), name
-
-    def read(self) -> datetime | None:
-        """In UTC, None where it is left empty; raises InvalidInput."""
-        if not self.text:
-            return None
-        try:
-            zone = ZoneInfo(self._zone or "UTC")
-            return datetime.fromisoformat(self.text).replace(tzinfo=zone).astimezone(UTC)
-        except (ValueError, OSError, OverflowError, ZoneInfoNotFoundError) as exc:
-            words = f"the time is {self.text[:40]!r}; expected one such as 2026-12-05T03:00"
-            raise InvalidInput(words, field=self._name) from exc
+    In UTC, None where it is left empty; raises InvalidInput.
+    """
+    text, zone = form.get(name, "").strip(), form.get(f"{name}_zone", "").strip()
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+        return (found if found.tzinfo else found.replace(tzinfo=ZoneInfo(zone or "UTC"))).astimezone(UTC)
+    except (ValueError, OSError, OverflowError, ZoneInfoNotFoundError) as exc:
+        words = f"the time is {text[:40]!r}; expected one such as 2026-12-05T03:00"
+        raise InvalidInput(words, field=name) from exc
 
 
 class LinesField(forms.CharField):

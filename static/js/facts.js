@@ -1,6 +1,6 @@
-// Completes the names of facts in the expression of a policy. Without this file, the table below the form has them.
+// Completes the names of facts in the expression of a policy or the condition of a rule. Without this file, the table below the form has them.
 (() => {
-  const input = document.querySelector('textarea[name="expression"]');
+  const input = document.querySelector('textarea[name="expression"], textarea[name="when"]');
   const facts = [...document.querySelectorAll("[data-fact]")].map((row) => ({
     name: row.dataset.fact,
     meaning: row.querySelector("td").textContent.trim(),

@@ -37,8 +37,7 @@ class ShowDecidingObject(Recurring):
         if row is None or row.show_at is None:
             return False
         now = database_now()
-        parsed = read_object(row)
-        problem, known = (parsed, None) if isinstance(parsed, str) else ("", parsed)
+        known, problem = read_object(row)
         status = status_of(row, known, problem, now)
         about = {"name": row.name, "uid": row.uid}
         obj = {"apiVersion": GROUP_VERSION, "kind": row.kind, "metadata": about, "status": status}
@@ -58,26 +57,30 @@ class ShowDecidingObject(Recurring):
         logger.error("a status is not shown", extra={"object_id": self.key, "error": str(error)})
 
 
-def read_object(row: DecidingObject) -> DecidingKind | str:
-    """What it says, with its `when` compiled; else why it cannot be read."""
+def read_object(row: DecidingObject) -> tuple[DecidingKind | None, str]:
+    """What it says, None where it cannot be read, and what is wrong with it or with its `when`; "" where nothing is."""
     try:
         parsed = BY_NAME[row.kind].parse(row.spec)
+    except UnreadableObject as exc:
+        return None, str(exc)
+    try:
         if parsed.when:
             check_form(parsed.when)
             check_compiled(ask(POLICY, [parsed.when])[0])
-    except UnreadableObject as exc:
-        return str(exc)
     except BadExpression as exc:
-        return f"spec.when: {exc}"
-    return parsed
+        return parsed, f"spec.when: {exc}"
+    return parsed, ""
 
 
 def status_of(row: DecidingObject, known: DecidingKind | None, problem: str, now: datetime) -> dict[str, Any]:
     """`lastTransitionTime` stays what it was as long as the condition says the same."""
-    words = problem or "Pratique reads it"
-    if problem:
-        words = f"it cannot be read, so it holds the requests that it might select: {problem}"
-    ready = Condition("Ready", not problem, "Unreadable" if problem else "Read", words, now)
+    why, words = "Read", "Pratique reads it"
+    if problem and known:
+        why = "ConditionFails"
+        words = f"its condition cannot be evaluated, so it is about every request that its selector selects: {problem}"
+    elif problem:
+        why, words = "Unreadable", f"it cannot be read, so it holds the requests that it might select: {problem}"
+    ready = Condition("Ready", not problem, why, words, now)
     record = ready.record(generation=row.generation)
     for before in row.status.get("conditions") or ():
         if before["type"] == record["type"] and before["status"] == record["status"]:

@@ -39,13 +39,28 @@ def test_a_rule_is_written_shown_changed_and_deleted(env: World, browse: Browse,
     assert "1 of group security" in shown
     assert "four-eyes: 1 of group security" in text_of(browse(env.ada).get(f"/requests/{request_.uid}"))
 
-    version = DecidingObject.objects.get().resource_version
+    version = DecidingObject.objects.get().version
     changed = {**FORM, "version": version, "require": "- {name: a, count: 2}"}
     assert browse(env.ada).post(f"{FOUR_EYES}/edit", changed).status_code == 302
     assert env.kubernetes.objects["four-eyes"]["spec"]["require"] == [{"name": "a", "count": 2}]
     stale = browse(env.ada).post(f"{FOUR_EYES}/edit", {**changed, "version": "0"})
     assert (stale.status_code, "read it again" in text_of(stale)) == (422, True)
+    assert browse(env.ada).post(f"{FOUR_EYES}/delete", {"version": version}).status_code == 412
+    version = DecidingObject.objects.get().version
     assert browse(env.ada).post(f"{FOUR_EYES}/delete", {"version": version}).status_code == 302
+
+
+def test_a_window_is_changed_with_its_boxes(env: World, browse: Browse) -> None:
+    env.kubernetes.allow("ada", "delete")
+    typed = {"name": "freeze", "cluster": "prod", "type": "Deny", "appliesTo": ["Apply", "Restore"]}
+    page = browse(env.ada).post("/rules/change-windows/new", typed)["Location"]
+    assert env.kubernetes.objects["freeze"]["spec"]["appliesTo"] == ["Apply", "Restore"]
+    assert "are applied as soon as no other change window" in text_of(browse(env.ada).get(page))
+    form = browse(env.ada).get(f"{page}/edit").content.decode()
+    assert form.count("checked") == 2
+    changed = {**typed, "appliesTo": ["Restore"], "version": DecidingObject.objects.get().version}
+    assert browse(env.ada).post(f"{page}/edit", changed).status_code == 302
+    assert env.kubernetes.objects["freeze"]["spec"]["appliesTo"] == ["Restore"]
 
 
 def test_what_is_wrong_is_said_at_the_form_and_nothing_is_written(env: World, browse: Browse) -> None:
@@ -64,7 +79,9 @@ def test_S02_whoever_may_not_get_rules_reads_none(env: World, browse: Browse) ->
     create(env, browse)
     cache.clear()
     env.kubernetes.closed.add("approvalrules")
-    assert browse(env.ada).get(FOUR_EYES).status_code == 404
-    assert browse(env.ada).post(f"{FOUR_EYES}/delete", {"version": "1"}).status_code == 404
+    refused, absent = (browse(env.ada).get(address) for address in (FOUR_EYES, "/rules/approval-rules/of/prod/other"))
+    assert (refused.status_code, absent.status_code) == (403, 403)
+    assert "approvalrules" in text_of(refused)
+    assert browse(env.ada).post(f"{FOUR_EYES}/delete", {"version": "1"}).status_code == 403
     assert "four-eyes" not in text_of(browse(env.ada).get("/rules/approval-rules"))
     assert browse(env.ada).get("/rules/nothing").status_code == 404
