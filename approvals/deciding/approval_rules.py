@@ -73,7 +73,7 @@ class RulePart:
             *_list("policy", self.policies, "policies"),
             *([f"{len(self.users)} listed {'user' if len(self.users) == 1 else 'users'}"] if self.users else []),
         ]
-        who = " or ".join(listed) or "everybody who may approve"
+        who = " or ".join(listed) or "all who may approve"
         other = f", not the same people as for {' or '.join(self.distinct_from)}" if self.distinct_from else ""
         return f"{count} of {who}{other}"
 

@@ -115,7 +115,15 @@ class ChangeWindow(DecidingKind):
         if self.schedule is None:
             return f"{self.type}, always"
         rule = f", {self.schedule.rule}" if self.schedule.rule else ""
-        return f"{self.type} from {self.schedule.start:%Y-%m-%d %H:%M} {self.schedule.zone}{rule}"
+        lasts = f" for {self.schedule.lasts}" if self.schedule.lasts else ""
+        return f"{self.type} from {self.schedule.start:%Y-%m-%d %H:%M} {self.schedule.zone}{lasts}{rule}"
+
+    def state(self, now: datetime) -> str:
+        is_active, until = self.active_until(now)
+        if is_active:
+            return f"active until {until:%Y-%m-%d %H:%M} UTC" if until else "active, without an end"
+        turn = self.next_transition(now)
+        return f"not active, next at {turn:%Y-%m-%d %H:%M} UTC" if turn else "not active any more"
 
     def status(self, now: datetime) -> Mapping[str, Any]:
         is_active, until = self.active_until(now)

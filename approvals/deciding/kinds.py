@@ -61,6 +61,10 @@ class DecidingKind(ABC):
         """What the cluster shows beside the summary and the condition Ready."""
         return {}
 
+    def state(self, now: datetime) -> str:
+        """What it does at this moment, in a few words; "" where that is always the same."""
+        return ""
+
     def next_change(self, now: datetime) -> datetime | None:
         """When it says something else without being written, such as a window that opens; None where never."""
         return None

@@ -56,6 +56,13 @@ class Schedule:
     rule: str = ""
     duration: timedelta | None = None
 
+    @property
+    def lasts(self) -> str:
+        """The duration as it is written, such as 2d12h; "" where it has no end."""
+        minutes = int(self.duration.total_seconds()) // 60 if self.duration else 0
+        parts = ((minutes // 1440, "d"), (minutes // 60 % 24, "h"), (minutes % 60, "m"))
+        return "".join(f"{number}{unit}" for number, unit in parts if number)
+
     @classmethod
     def read(cls, fields: SpecFields) -> Schedule | None:
         """From `dtstart`, `timeZone`, `rrule` and `duration`, None where all are left out; raises UnreadableObject."""

@@ -11,7 +11,11 @@ LONGEST_TEXT = 253
 
 
 class UnreadableObject(Exception):
-    """A spec is not as its kind has it. The message names the place, what is there, and what was expected."""
+    """A spec is not as its kind has it. The message names the `place`, what is there, and what was expected."""
+
+    def __init__(self, place: str, words: str):
+        super().__init__(f"{place} {words}")
+        self.place, self.words = place, words
 
 
 class SpecFields:
@@ -19,7 +23,7 @@ class SpecFields:
 
     def __init__(self, found: object, place: str = "spec"):
         if not isinstance(found, Mapping):
-            raise UnreadableObject(f"{place} is {_shown(found)}; expected an object with fields")
+            raise UnreadableObject(place, f"is {_shown(found)}; expected an object with fields")
         self._found, self._place, self._read = found, place, set[str]()
 
     def text(self, name: str, *, default: str | None = None, longest: int = LONGEST_TEXT) -> str:
@@ -73,12 +77,11 @@ class SpecFields:
     def end(self) -> None:
         """Raise UnreadableObject for a field that this version of Pratique does not know."""
         if unknown := sorted(map(str, self._found.keys() - self._read)):
-            raise UnreadableObject(
-                f"{self._place} has the field {_shown(unknown[0])}, which this version of Pratique does not know"
-            )
+            words = f"has the field {_shown(unknown[0])}, which this version of Pratique does not know"
+            raise UnreadableObject(self._place, words)
 
     def refuse(self, name: str, words: str) -> UnreadableObject:
-        return UnreadableObject(f"{self._place}.{name} {words}")
+        return UnreadableObject(f"{self._place}.{name}", words)
 
     def _take(self, name: str, default: object) -> Any:
         self._read.add(name)

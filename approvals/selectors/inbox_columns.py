@@ -129,7 +129,10 @@ class CreatedColumn(Column):
 
 class ApprovalsColumn(Column):
     heading = "Approvals"
-    cell = "{{ item.approvals }} of {{ needed }}{% if item.rules_left %}, rules{% endif %}"
+    cell = (
+        "{{ item.approvals }} of {{ needed }}{% with left=item.rules_left|length %}"
+        "{% if left %} and {{ left }} rule{{ left|pluralize }}{% endif %}{% endwith %}"
+    )
     css = "number"
 
     def annotate(self, rows: QuerySet[Request]) -> QuerySet[Request]:

@@ -13,6 +13,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from approvals import access, services
 from approvals.access import Permission
+from approvals.clock import database_now
+from approvals.deciding.change_windows import ChangeWindow
 from approvals.deciding.kinds import DecidingKind, FormField
 from approvals.deciding.selector import SEVERITIES
 from approvals.deciding.spec_fields import UnreadableObject
@@ -29,6 +31,10 @@ from provisioner.render import write
 
 # So many open requests are looked through for those that an object selects.
 MOST_REQUESTS = 500
+CHANGED = (
+    "It was changed since you opened this form. What you typed is kept, and its present definition is below. Save "
+    "again to replace that."
+)
 # The fields of the form by those of spec.selector.
 SELECTOR = {
     "names": "names",
@@ -52,7 +58,7 @@ class DecidingForm(forms.Form):
     hosts = LinesField(label="Source hosts", help_text="Hosts or globs that a source comes from. If empty, any.")
     packages = LinesField(help_text="Packages of catalogs, by name or glob. If empty, any.")
     min_severity = forms.ChoiceField(
-        label="Least severity",
+        label="Minimum severity",
         required=False,
         choices=[("", "any"), *((one, f"{one} or worse") for one in SEVERITIES)],
         help_text="Of the worst new finding.",
@@ -80,6 +86,11 @@ class DecidingForm(forms.Form):
             self.fields[name].disabled = known is not None
         for field in kind.form:
             self.fields[field.path] = _field(field)
+        first = ("name", "cluster", "version", "description", *(field.path for field in kind.form))
+        self.order_fields(first)
+        self.wide = [self[name] for name in first if name != "version"]
+        self.narrowing = [self[name] for name in self.fields if name not in first]
+        self.is_narrowed = any(field.value() or field.errors for field in self.narrowing)
 
     def spec(self) -> dict[str, Any]:
         """What was typed, as a spec; of the object as it was, what the form does not show stays."""
@@ -127,7 +138,8 @@ def index(http: HttpRequest, *, slug: str) -> HttpResponse:
     facts = {
         "kind": kind,
         "kinds": KINDS,
-        "rows": [(row, _parsed(row, kind)) for row in rows.order_by("cluster__name", "name")],
+        "rows": [(row, *_read(row, kind)) for row in rows.order_by("cluster__name", "name")],
+        "calendars": shown if kind is ChangeWindow else [],
         "hidden": [(cluster, answer) for cluster, answer in answers.items() if not answer.allowed],
         "may_write": any(_may(http, cluster, "create", kind).allowed for cluster in shown),
     }
@@ -138,6 +150,7 @@ def index(http: HttpRequest, *, slug: str) -> HttpResponse:
 @signed_in
 def show(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpResponse:
     kind, row = _find(http, slug, cluster, name)
+    parsed, state = _read(row, kind)
     cluster_ids = [cluster.pk for cluster in readable(http) if cluster == row.cluster]
     waiting = Request.objects.filter(cluster__in=cluster_ids, state=State.IN_REVIEW).select_related("deployment")
     selected = [
@@ -149,7 +162,8 @@ def show(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpRespon
     facts = {
         "kind": kind,
         "row": row,
-        "parsed": _parsed(row, kind),
+        "parsed": parsed,
+        "state": state,
         "spec_text": write(row.spec),
         "selected": selected,
         "is_rule": kind.kind == "ApprovalRule",
@@ -187,7 +201,7 @@ def delete(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpResp
 
 def _save(http: HttpRequest, form: DecidingForm) -> HttpResponse:
     """Write what the form says, as the viewer, or show it again with what is wrong."""
-    kind, known = form.kind, form.known
+    kind, known, current = form.kind, form.known, ""
     if http.method == "POST" and form.is_valid():
         said = form.cleaned_data
         about: dict[str, Any] = {"by": person(http), "kind": kind, "spec": form.spec(), "via": "browser"}
@@ -195,14 +209,29 @@ def _save(http: HttpRequest, form: DecidingForm) -> HttpResponse:
         try:
             version = {"version": said["version"]} if known else {}
             row = (services.change_object if known else services.create_object)(**about, **version)
-        except (InvalidInput, Changed, NotAsExpected) as refusal:
-            field = str(refusal.facts.get("field", ""))
-            form.add_error(field if field in form.fields else None, str(refusal))
+        except (InvalidInput, Changed) as refusal:
+            form.add_error(_field_of(form, str(refusal.facts.get("field", ""))), str(refusal))
+        except NotAsExpected as refusal:
+            known = DecidingObject.objects.select_related("cluster").get(pk=known.pk) if known else None
+            typed = http.POST.copy()
+            typed["version"] = str(refusal.facts["current"])
+            form = DecidingForm(kind, [said["cluster"]], typed, known=known, initial=form.initial)
+            form.add_error(None, CHANGED)
+            current = write(known.spec) if known else ""
         else:
             messages.success(http, f"{row.name} was saved.")
             return redirect("rule", slug=kind.slug, cluster=row.cluster.name, name=row.name)
-    facts = {"form": form, "kind": kind, "row": known, "fact_rows": sorted(FACTS.items())}
+    facts = {"form": form, "kind": kind, "row": known, "current": current, "fact_rows": sorted(FACTS.items())}
     return page(http, "deciding/rule_form.html", facts, status=422 if form.is_bound else 200)
+
+
+def _field_of(form: DecidingForm, place: str) -> str | None:
+    """The field of the form for a place such as `spec.selector.names[0]` or `spec.rrule`; None where there is none."""
+    names = place.replace("[", ".").split(".")
+    name = names[1] if len(names) > 1 else place
+    if name == "selector" and len(names) > 2:
+        name = {**SELECTOR, "minSeverity": "min_severity"}.get(names[2], "")
+    return name if name in form.fields else None
 
 
 def _kind(slug: str) -> type[DecidingKind]:
@@ -230,8 +259,10 @@ def _may(http: HttpRequest, cluster: Cluster, verb: str, kind: type[DecidingKind
     return access.may(person(http), cluster, verb, resource=kind.plural, name=name)
 
 
-def _parsed(row: DecidingObject, kind: type[DecidingKind]) -> DecidingKind | Mapping[str, str]:
+def _read(row: DecidingObject, kind: type[DecidingKind]) -> tuple[DecidingKind | Mapping[str, str], str]:
+    """What it says, or the problem, and what it does now."""
     try:
-        return kind.parse(row.spec)
+        parsed = kind.parse(row.spec)
     except UnreadableObject as exc:
-        return {"problem": str(exc)}
+        return {"problem": str(exc)}, ""
+    return parsed, parsed.state(database_now())

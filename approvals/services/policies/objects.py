@@ -92,7 +92,7 @@ def stop_changes(*, by: Caller, cluster: Cluster, reason: str, via: str) -> None
     """
     reason = reason.strip()
     if not 0 < len(reason) <= MAX_REASON:
-        words = f"give a reason of up to {MAX_REASON} characters: everybody sees it who waits"
+        words = f"give a reason of up to {MAX_REASON} characters: everyone who waits sees it"
         raise InvalidInput(words, field="reason")
     spec = {"type": str(WindowType.DENY), "description": reason, "appliesTo": [str(each) for each in HeldChange]}
     create_object(by=by, cluster=cluster, kind=ChangeWindow, name=f"stop-{token_hex(4)}", spec=spec, via=via)
@@ -114,9 +114,9 @@ def _check_spec(kind: type[DecidingKind], spec: Mapping[str, Any]) -> None:
             check_form(found.when)
             check_compiled(ask(POLICY, [found.when])[0])
     except UnreadableObject as exc:
-        raise InvalidInput(str(exc), field="spec") from exc
+        raise InvalidInput(str(exc), field=exc.place) from exc
     except BadExpression as exc:
-        raise InvalidInput(f"spec.when: {exc}", field="when") from exc
+        raise InvalidInput(f"spec.when: {exc}", field="spec.when") from exc
 
 
 def _live(cluster: Cluster, kind: type[DecidingKind], name: str, version: str) -> Live:
@@ -124,8 +124,9 @@ def _live(cluster: Cluster, kind: type[DecidingKind], name: str, version: str) -
     live = translate_refusals(cluster, lambda: access.kubernetes().get(cluster, _ref(kind, name)))
     if live is None:
         raise NotFound(f"{kind.kind} {name} does not exist on cluster {cluster.name}")
-    if (found := _version(live)) != version:
-        raise NotAsExpected(f"{kind.kind} {name} is at version {found}, not {version[:60]!r}: read it again")
+    if (current := _version(live)) != version:
+        words = f"{kind.kind} {name} was changed since you read it: read it again, and say what should change now"
+        raise NotAsExpected(words, current=current)
     return dict(live)
 
 

@@ -34,7 +34,7 @@ def test_a_rule_is_created_read_changed_and_deleted(env: World, call: Call) -> N
     stale = call(env.ada, "put", f"{RULES}/four-eyes", wish, **{"If-Match": '"0"'})
     assert (stale.status_code, problem_of(stale)["code"]) == (412, "precondition-failed")
     changed = call(env.ada, "put", f"{RULES}/four-eyes", wish, **{"If-Match": read["ETag"]})
-    assert (changed.status_code, body_of(changed)["summary"]) == (200, "2 of everybody who may approve")
+    assert (changed.status_code, body_of(changed)["summary"]) == (200, "2 of all who may approve")
 
     assert call(env.ada, "delete", f"{RULES}/four-eyes").status_code == 428
     assert call(env.ada, "delete", f"{RULES}/four-eyes", **{"If-Match": changed["ETag"]}).status_code == 204

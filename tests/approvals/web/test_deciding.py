@@ -44,7 +44,9 @@ def test_a_rule_is_written_shown_changed_and_deleted(env: World, browse: Browse,
     assert browse(env.ada).post(f"{FOUR_EYES}/edit", changed).status_code == 302
     assert env.kubernetes.objects["four-eyes"]["spec"]["require"] == [{"name": "a", "count": 2}]
     stale = browse(env.ada).post(f"{FOUR_EYES}/edit", {**changed, "version": "0"})
-    assert (stale.status_code, "read it again" in text_of(stale)) == (422, True)
+    assert (stale.status_code, "What you typed is kept" in text_of(stale)) == (422, True)
+    again = {**changed, "version": DecidingObject.objects.get().version}
+    assert f'value="{again["version"]}"' in stale.content.decode(), "saving once more replaces it"
     assert browse(env.ada).post(f"{FOUR_EYES}/delete", {"version": version}).status_code == 412
     version = DecidingObject.objects.get().version
     assert browse(env.ada).post(f"{FOUR_EYES}/delete", {"version": version}).status_code == 302
@@ -69,8 +71,10 @@ def test_what_is_wrong_is_said_at_the_form_and_nothing_is_written(env: World, br
         ({"require": "- {name: a, quorum: 2}"}, "which this version of Pratique does not know"),
         ({"when": "size(rules"}, "spec.when"),
         ({"name": "Four Eyes"}, "expected lowercase letters"),
+        ({"names": "x" * 300}, "spec.selector.names"),
     ):
         refused = create(env, browse, **changes)
+        assert f'href="#id_{next(iter(changes))}"' in refused.content.decode(), "it leads to the field"
         assert (refused.status_code, words in text_of(refused)) == (422, True), words
     assert env.kubernetes.objects == {}
 

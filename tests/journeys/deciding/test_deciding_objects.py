@@ -40,7 +40,7 @@ def test_a_rule_is_seen_shown_and_forgotten(sandbox_site: DeployedSite) -> None:
     row = DecidingObject.objects.get(name=ref.name)
     do(ShowDecidingObject(row.pk))
     status = site.api.get(ref)["status"]
-    assert status["summary"] == "2 of everybody who may approve"
+    assert status["summary"] == "2 of all who may approve"
     assert [(it["type"], it["status"], it["reason"]) for it in status["conditions"]] == [("Ready", "True", "Read")]
     row.refresh_from_db()
     assert row.show_at is None
