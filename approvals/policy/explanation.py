@@ -31,12 +31,15 @@ class ReaderFacts:
 
 @dataclass(frozen=True, slots=True)
 class TermValue:
-    """`value` is None where there is none; `words` says why. `facts` are those that it reads, as texts."""
+    """`value` is None where there is none; `words` says why. `facts` are those that it reads, as texts. `before` and
+    `after` are as of the Term."""
 
     text: str
     value: bool | None
     words: str
     facts: tuple[tuple[str, str], ...]
+    before: str = ""
+    after: str = ""
 
     @property
     def value_words(self) -> str:
@@ -48,9 +51,9 @@ def value_term(term: Term, found: ExpressionAnswer, facts: ReaderFacts) -> TermV
     shown = tuple((name, show_fact(facts.known[name])) for name in term.reads if name in facts.known)
     text = " ".join(term.text.split())
     if found.is_bool:
-        return TermValue(text, found.is_true, "", shown)
+        return TermValue(text, found.is_true, "", shown, term.before, term.after)
     why = facts.why_unknown(term.reads) or problem_words(term.text, found) or f"it gives {found.type}; expected bool"
-    return TermValue(text, None, why, shown)
+    return TermValue(text, None, why, shown, term.before, term.after)
 
 
 def value_terms(terms: ExpressionTerms, found: Sequence[ExpressionAnswer], facts: ReaderFacts) -> tuple[TermValue, ...]:

@@ -14,7 +14,7 @@ from provisioner.expressions import ExpressionAnswer, ExpressionOutcome
 from provisioner.schema.cel.ast import Node, NodeKind, positions_of, read
 
 MAX_TERMS = 40
-JOINED, NEGATED, INDEX = ("_&&_", "_||_"), "!_", "_[_]"
+JOINED, NEGATED, INDEX = {"_&&_": "and", "_||_": "or"}, "!_", "_[_]"
 # A text of CEL, raw or not, or a comment; parentheses in there open nothing.
 _OPAQUE = re.compile(
     r"//[^\n]*"
@@ -26,11 +26,16 @@ _OPAQUE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A part of an expression that is true or false by itself. `reads` are the facts that it asks about, sorted."""
+    """A part of an expression that is true or false by itself. `reads` are the facts that it asks about, sorted.
+
+    `before` and `after` say how it is joined to the others, in words: `or not (`, and what it closes.
+    """
 
     text: str
     tree: Node
     reads: tuple[str, ...] = ()
+    before: str = ""
+    after: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,7 @@ def split_terms(text: str, program: bytes) -> ExpressionTerms:
     found = list(_terms(tree, text, positions))
     if not 1 < len(found) <= MAX_TERMS:
         return ExpressionTerms(whole, (whole,))
-    return ExpressionTerms(whole, tuple(Term(part, node, facts_read(node)) for node, part in found))
+    return ExpressionTerms(whole, tuple(found))
 
 
 def keep_checked(terms: ExpressionTerms, compiled: Sequence[ExpressionAnswer]) -> ExpressionTerms:
@@ -99,22 +104,38 @@ def _free_names(node: Node, own: frozenset[str]) -> Iterator[str]:
         yield from _free_names(part, own)
 
 
-def _terms(node: Node, text: str, positions: Mapping[int, int], start: int = 0) -> Iterator[tuple[Node, str]]:
-    """Each part with its text. `text` is what of the expression belongs to `node`, from `start` on."""
+def _terms(
+    node: Node,
+    text: str,
+    positions: Mapping[int, int],
+    start: int = 0,
+    *,
+    before: str = "",
+    after: str = "",
+    inside: str = "",
+) -> Iterator[Term]:
+    """Each part. `text` is what of the expression belongs to `node`, from `start` on; it stands `inside` this operator,
+    and `before` and `after` are words for what joins it to others."""
     at = positions.get(node.id, -1) - start
     if node.kind is not NodeKind.CALL or not 0 <= at < len(text):
-        yield node, text.strip()
+        yield Term(text.strip(), node, facts_read(node), before, after)
     elif node.name == NEGATED and _is_joined(node.parts[0]):
-        inside = text[at + 1 : _close_right(text, _count_open(text[:at]))]
-        yield from _terms(node.parts[0], inside, positions, start + at + 1)
+        (part,) = node.parts
+        rest = text[at + 1 : _close_right(text, _count_open(text[:at]))]
+        words = {"before": f"{before}not (", "after": f"){after}", "inside": part.name}
+        yield from _terms(part, rest, positions, start + at + 1, **words)
     elif _is_joined(node):
         opened = _count_open(text[:at])
         left, right = node.parts
         first = _open_left(text, opened)
-        yield from _terms(left, text[first:at], positions, start + first)
-        yield from _terms(right, text[at + 2 : _close_right(text, opened)], positions, start + at + 2)
+        if inside not in ("", node.name):
+            before, after = f"{before}(", f"){after}"
+        yield from _terms(left, text[first:at], positions, start + first, before=before, inside=node.name)
+        rest = text[at + 2 : _close_right(text, opened)]
+        words = {"before": f"{JOINED[node.name]} ", "after": after, "inside": node.name}
+        yield from _terms(right, rest, positions, start + at + 2, **words)
     else:
-        yield node, text.strip()
+        yield Term(text.strip(), node, facts_read(node), before, after)
 
 
 def _is_joined(node: Node) -> bool:

@@ -39,6 +39,8 @@ class NewPolicyInput(PolicyInput):
 
 class TermSerializer(serializers.Serializer[TermValue]):
     text = serializers.CharField(help_text="a part of the expression that is joined by `&&` or `||`")
+    before = serializers.CharField(help_text="how it is joined to the part before, such as `or not (`")
+    after = serializers.CharField(help_text="the parentheses that it closes")
     value = serializers.BooleanField(allow_null=True, help_text="null where it has none; `words` says why")
     words = serializers.CharField()
     facts = serializers.SerializerMethodField(help_text="the facts that it reads, shortened, by name")

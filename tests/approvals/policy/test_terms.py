@@ -43,6 +43,22 @@ def test_an_expression_is_split_where_its_tree_is(text: str, parts: list[str]) -
     assert [part.text for part in terms_of(text).parts][: len(parts)] == parts
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("is_first && waived > 1 && unjudged == 1", "is_first and waived > 1 and unjudged == 1"),
+        ("is_first && (waived > 1 || unjudged == 1) && true", "is_first and (waived > 1 or unjudged == 1) and true"),
+        ("!(is_first && waived > 1) || true", "not (is_first and waived > 1) or true"),
+        (
+            "(is_first || true) && !(waived > 1 || !(true && false))",
+            "(is_first or true) and not (waived > 1 or not (true and false))",
+        ),
+    ],
+)
+def test_the_terms_say_how_they_are_joined(text: str, words: str) -> None:
+    assert " ".join(f"{part.before}{part.text}{part.after}" for part in terms_of(text).parts) == words
+
+
 def test_a_part_that_is_not_what_stands_in_the_tree_leaves_the_expression_whole() -> None:
     terms = split_terms(*(text := "is_first && unjudged == 1", ask(POLICY, [text], wants_program=True)[0].program))
     others = ask(POLICY, ["is_first", "unjudged == 2"], wants_program=True)
@@ -59,8 +75,10 @@ def test_each_term_says_its_value_with_the_facts_that_it_reads() -> None:
     values = value_terms(terms, ask(POLICY, terms.texts, FACTS), ReaderFacts(FACTS, {}))
     assert values == (
         TermValue('worst == "safe"', False, "", (("worst", '"notable"'),)),
-        TermValue("unjudged == 1", True, "", (("unjudged", "1"),)),
-        TermValue('labels["no"] == "x"', None, "the key no is not there", (("labels", '{team: "kafka"}'),)),
+        TermValue("unjudged == 1", True, "", (("unjudged", "1"),), "or (", ""),
+        TermValue(
+            'labels["no"] == "x"', None, "the key no is not there", (("labels", '{team: "kafka"}'),), "and ", ")"
+        ),
     )
 
 
