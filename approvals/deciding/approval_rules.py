@@ -142,13 +142,11 @@ class ApprovalRule(DecidingKind):
         """What is still needed, in words, when as much is satisfied as can be; [] where all of it is.
 
         Exact: each voter counts for any of their parts that may have the same people. `open_needs` are all that can be
-        left, none of which is worse than another in every part.
+        left: some thousand at most, by the bounds above.
         """
-        options = [self._list_options(voter) for voter in voters]
         open_needs: set[Missing] = {tuple(part.count for part in self.require)}
-        for choices in options:
-            reached = {_count_for(needs, choice) for needs in open_needs for choice in choices} | open_needs
-            open_needs = _keep_best(reached)
+        for choices in map(self._list_options, voters):
+            open_needs |= {_count_for(needs, choice) for needs in open_needs for choice in choices}
         left = min(open_needs, key=lambda needs: (sum(needs), needs))
         return [part.needs(count) for part, count in zip(self.require, left, strict=True) if count]
 
@@ -169,12 +167,3 @@ class ApprovalRule(DecidingKind):
 
 def _count_for(needs: Missing, parts: frozenset[int]) -> Missing:
     return tuple(max(count - (position in parts), 0) for position, count in enumerate(needs))
-
-
-def _keep_best(reached: Iterable[Missing]) -> set[Missing]:
-    """Without those that need at least as much in every part as another one."""
-    best: set[Missing] = set()
-    for needs in sorted(reached, key=sum):
-        if not any(all(a <= b for a, b in zip(other, needs, strict=True)) for other in best):
-            best.add(needs)
-    return best

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from django.conf import settings
+
 from approvals import access
 from approvals.access import Caller
 from approvals.errors import CouldNotAsk, NotAllowed
@@ -69,8 +71,7 @@ def check_breaker(by: Caller, request: Request) -> Checked:
     """
     cluster = request.deployment.cluster
     identity, proof = access.acting_as(by, cluster), access.proved_on(by, cluster)
-    if not access.is_human(identity):
-        raise NotAllowed(f"{identity.username} is a machine account, and those cannot break glass")
+    check_human(by, identity, "break glass")
     found = break_glass_right(identity, request)
     if isinstance(found, Unknown):
         raise CouldNotAsk(found.words)
@@ -89,8 +90,7 @@ def check_dismisser(by: Caller, request: Request) -> Checked:
     """
     cluster = request.deployment.cluster
     identity, proof = access.acting_as(by, cluster), access.proved_on(by, cluster)
-    if not access.is_human(identity):
-        raise NotAllowed(f"{identity.username} is a machine account, and those cannot dismiss a review")
+    check_human(by, identity, "dismiss a review")
     words = check_override(identity, request.deployment, "dismissing a review")
     checked = Checked(identity, words, access.person_of(by, cluster), proof.issuer, proof.subject, False)
     return with_doubt(checked, request)
@@ -99,6 +99,12 @@ def check_dismisser(by: Caller, request: Request) -> Checked:
 def with_doubt(checked: Checked, request: Request) -> Checked:
     """With why it may have been this reviewer who wrote it or asked for it, if anything says so (S05, S43)."""
     return replace(checked, doubt=access.why_author(checked.identity, request, unknown_writes(request)))
+
+
+def check_human(by: Caller, identity: Identity, what: str) -> None:
+    """Raise NotAllowed for a machine: by its name in Kubernetes, or as the account of the decision webhook."""
+    if not access.is_human(identity) or by.name == settings.PRATIQUE["DECISION_WEBHOOK_USER"]:
+        raise NotAllowed(f"{identity.username} is a machine account, and those cannot {what}")
 
 
 def check_override(identity: Identity, deployment: BundleDeployment, what: str = "accepting a finding") -> str:

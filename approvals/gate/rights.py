@@ -155,7 +155,9 @@ def _read_person_review(row: Review, request: Request, is_vouching: bool) -> Rev
         return facts
     identity = _current_identity(row, request)
     known = Identity(row.username, tuple(row.groups), row.uid) if isinstance(identity, str) else identity
-    voter = Voter(known.username, frozenset(known.groups), is_machine=not access.is_human(known))
+    # What decides by webhook is a machine, whatever its name is on the cluster.
+    is_machine = not access.is_human(known) or row.channel == Review.Channel.WEBHOOK
+    voter = Voter(known.username, frozenset(known.groups), is_machine=is_machine)
     facts = replace(facts, voter=voter)
     if isinstance(identity, str):
         return replace(facts, decides=Known(Right(False, identity), database_now(), How.RECORDS))

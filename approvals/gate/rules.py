@@ -28,7 +28,7 @@ class Vote:
 
     @property
     def is_persons(self) -> bool:
-        return not self.voter.policy
+        return not self.voter.policy and not self.voter.is_machine
 
 
 @dataclass(frozen=True, slots=True)

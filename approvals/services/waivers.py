@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
-
 from approvals import access, policy
 from approvals.access import Caller
 from approvals.errors import InvalidInput, NotAllowed, NotWaivable, UnknownFinding
-from approvals.gate.reviewer_checks import check_override
+from approvals.gate.reviewer_checks import check_human, check_override
 from approvals.models import Finding, Request, Review
 from provisioner.values import Identity, ObjectRef
 
@@ -83,8 +81,7 @@ def check(waives: Sequence[Waiver], *, by: Caller, identity: Identity, request: 
 
 def check_right(by: Caller, identity: Identity, request: Request) -> str:
     """Kubernetes' words that this person may `override` here; raises NotAllowed or CouldNotAsk."""
-    if not access.is_human(identity) or by.name == settings.PRATIQUE["DECISION_WEBHOOK_USER"]:
-        raise NotAllowed(f"{identity.username} is a machine account, and those cannot accept findings")
+    check_human(by, identity, "accept findings")
     return check_override(identity, request.deployment)
 
 

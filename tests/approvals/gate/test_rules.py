@@ -85,6 +85,13 @@ def test_S45_a_grant_satisfies_no_rule_but_one_that_lists_it() -> None:
     assert judge(facts([], by_night, grants=grants), NOW).may
 
 
+def test_S45_a_machine_is_not_the_person_who_has_to_approve_after_a_lowering() -> None:
+    lowered = RuleFacts("security", rule("any", users=["ci"]), earlier=(EarlierRule(SECURITY, NOW),))
+    robot = review(9, name="ci", voter=Voter("ci", is_machine=True), given_at=NOW + timedelta(seconds=1))
+    assert needed(facts([robot], RuleFacts("a", SECURITY))) == ["1 of group security"]
+    assert not judge(facts([ADA, robot], lowered), NOW).may
+
+
 def test_what_the_operator_lets_go_without_a_review_is_held_by_a_rule_all_the_same() -> None:
     unreviewed = known(replace(value_of(all_well(DECIDE).unreviewed), is_enough=True))  # type: ignore[type-var] # known
     assert judge(facts([], unreviewed=unreviewed), NOW).may

@@ -103,6 +103,12 @@ def look(request: Request) -> Request:
     return request
 
 
+def test_the_account_of_the_decision_webhook_breaks_no_glass(env: World, held: Request, settings: Settings) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "DECISION_WEBHOOK_USER": "bert"}
+    with pytest.raises(NotAllowed, match="machine account"):
+        smash(held, env.bert, channel="rest")
+
+
 @pytest.mark.parametrize(("state", "is_open"), [("approved", True), ("applying", False), ("preparing", False)])
 def test_what_is_approved_and_waits_is_let_go_until_it_began(
     env: World, request_: Request, state: str, is_open: bool
