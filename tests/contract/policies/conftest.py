@@ -21,7 +21,7 @@ Prepare = Callable[..., Server]
 
 @pytest.fixture(scope="package")
 def controlplane(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    """It ends with the tests of this folder: one that nobody asks takes a twentieth of a core."""
+    """It ends with the tests of this folder, as it takes processor time also while nobody asks it."""
     with ControlPlane(binaries, logs=tmp_path_factory.mktemp("policies")) as control_plane:
         yield control_plane.endpoint
 
