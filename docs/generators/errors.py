@@ -34,6 +34,9 @@ RECORDED = {"could-not-ask", "revoked"}
 # What a class constant, a keyword or an entry of a record is called that holds a code.
 CODE = re.compile(r"[a-z]+(-[a-z]+)+")
 CODE_NAMES = {"code", "problem_code", "CODE"}
+# To parse a module takes long: only those are that can hold one.
+CODE_GIVEN = re.compile(rf"\b(?:{'|'.join(sorted(CODE_NAMES))})(?: *=|[\"'] *:)")
+CONSTANT = re.compile(rf'^(_?[A-Z][A-Z0-9_]*) = "({CODE.pattern})"$', re.MULTILINE)
 
 INTRODUCTION = (
     (
@@ -107,7 +110,8 @@ def codes_of_problems() -> set[str]:
 @cache
 def codes_in_code() -> set[str]:
     """Every text that is given as a code anywhere."""
-    return {code for file in _modules() for code in codes_in(ast.parse(file.read_text("utf-8")))}
+    texts = (file.read_text("utf-8") for file in _modules())
+    return {code for text in texts if CODE_GIVEN.search(text) for code in codes_in(ast.parse(text))}
 
 
 def codes_in(tree: ast.AST) -> Iterator[str]:
@@ -168,16 +172,6 @@ def _constants() -> Mapping[str, tuple[str, ...]]:
     """The texts of all constants of modules that stand for a code, by their names."""
     found: dict[str, tuple[str, ...]] = {}
     for file in _modules():
-        for node in ast.parse(file.read_text("utf-8")).body:
-            if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)):
-                continue
-            text = node.value.value
-            for target in node.targets:
-                if (
-                    isinstance(target, ast.Name)
-                    and target.id.isupper()
-                    and isinstance(text, str)
-                    and CODE.fullmatch(text)
-                ):
-                    found[target.id] = (*found.get(target.id, ()), text)
+        for name, code, _ in CONSTANT.findall(file.read_text("utf-8")):
+            found[name] = (*found.get(name, ()), code)
     return found

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
 import threading
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Self
 
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.sandbox.store import Key, ObjectStore
+from provisioner.sandbox.calls import StatusRefusal
+from provisioner.sandbox.store import Key, ObjectStore, StoreChange, owners_of
 from provisioner.sandbox.writes import now
 
 logger = logging.getLogger(__name__)
@@ -19,10 +23,40 @@ MAX_PODS = 20
 REVISION = "deployment.kubernetes.io/revision"
 PROTECTED_CLAIM = "kubernetes.io/pvc-protection"
 DONE = ("Succeeded", "Failed")
+DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a pass looks at: the `spaces` in which something changed, what was written, and the uids that are gone."""
+
+    spaces: set[str]
+    written: set[Key]
+    gone: set[str]
+
+    @classmethod
+    def of(cls, changes: Iterable[StoreChange]) -> Self:
+        changes = list(changes)
+        replaced = [
+            one for one in changes if one.before and (one.type == "DELETED" or _uid(one.before) != _uid(one.object))
+        ]
+        return cls.at((one.key for one in changes), gone=(_uid(one.before) for one in replaced if one.before))
+
+    @classmethod
+    def at(cls, keys: Iterable[Key], gone: Iterable[str] = ()) -> Self:
+        written = set(keys)
+        spaces = {key[3] if key[:2] == ("", "namespaces") else key[2] for key in written} - {""}
+        return cls(spaces, written, set(gone))
+
+    def has(self, group: str, plural: str) -> bool:
+        return any(key[:2] == (group, plural) for key in self.written)
 
 
 class Controllers(threading.Thread):
-    """Looks at everything whenever something changed; each pass brings the objects one step nearer to their specs."""
+    """Looks at what changed, and at what lies beside it; each pass brings the objects one step nearer to their specs.
+
+    At everything only after the start: a sandbox may hold thousands of objects, and each write is followed by a pass.
+    """
 
     def __init__(self, store: ObjectStore, kinds: Any) -> None:
         super().__init__(daemon=True, name="controllers")
@@ -37,40 +71,50 @@ class Controllers(threading.Thread):
         self.join(5)
 
     def run(self) -> None:
-        seen = -1
+        seen: int | None = None
         while not self._halt.is_set():
             with self._store.moved:
                 if self._store.version == seen:
                     self._store.moved.wait(TICK_SECONDS)
                     continue
-                seen = self._store.version
-            try:
-                self._pass()
-            except (KeyError, TypeError, ValueError):
-                logger.exception("the sandbox's controllers could not work on an object")
+                scope, seen = self._scope_since(seen), self._store.version
+                for space in sorted(scope.spaces):
+                    self._try(self._look_at_namespace, space)
+                self._try(self._collect_garbage, scope)
+                if scope.has(RBAC_GROUP, "clusterroles"):
+                    self._try(self._aggregate)
 
-    def _pass(self) -> None:
-        with self._store.lock:
-            for space in self._store.all("", "namespaces"):
-                self._namespace(space)
-            for obj in self._store.all("apps", "deployments"):
-                self._deployment(obj)
-            for plural in ("replicasets", "statefulsets", "daemonsets"):
-                for obj in self._store.all("apps", plural):
-                    self._pods_of(plural, obj)
-            for obj in self._store.all("batch", "jobs"):
-                self._job(obj)
-            for obj in self._store.all("", "persistentvolumeclaims"):
-                self._claim(obj)
-            self._collect_garbage()
-            self._aggregate()
+    def _scope_since(self, version: int | None) -> Scope:
+        with contextlib.suppress(StatusRefusal):  # more has changed than is remembered
+            if version is not None:
+                return Scope.of(self._store.since(version))
+        return Scope.at(self._store.all_keys())
+
+    def _try(self, step: Callable[..., None], *about: Any) -> None:
+        try:
+            step(*about)
+        except (KeyError, TypeError, ValueError):
+            logger.exception("the sandbox's controllers could not work on an object")
+
+    def _look_at_namespace(self, name: str) -> None:
+        if space := self._store.get(("", "namespaces", "", name)):
+            self._namespace(space)
+        for obj in self._store.all("apps", "deployments", name):
+            self._deployment(obj)
+        for plural in ("replicasets", "statefulsets", "daemonsets"):
+            for obj in self._store.all("apps", plural, name):
+                self._pods_of(plural, obj)
+        for obj in self._store.all("batch", "jobs", name):
+            self._job(obj)
+        for obj in self._store.all("", "persistentvolumeclaims", name):
+            self._claim(obj)
 
     # Namespaces
 
     def _namespace(self, space: dict[str, Any]) -> None:
         name = space["metadata"]["name"]
         if space["metadata"].get("deletionTimestamp"):
-            inside = [key for key in self._store.all_keys() if key[2] == name]
+            inside = self._store.keys_in(name)
             for key in inside:
                 obj = self._store.get(key)
                 if obj and not obj["metadata"].get("finalizers"):
@@ -282,24 +326,25 @@ class Controllers(threading.Thread):
         if kept != (obj.get("status") or {}):
             self._store.put((*where, meta["namespace"], meta["name"]), {**obj, "status": kept})
 
-    def _collect_garbage(self) -> None:
+    def _collect_garbage(self, scope: Scope) -> None:
         """Dependents of what is gone go too; what waits only for its dependents goes after them."""
-        uids = {obj["metadata"]["uid"] for key in self._store.all_keys() if (obj := self._store.get(key))}
-        for key in self._store.all_keys():
+        for key in sorted(scope.written.union(*map(self._store.owned_by, scope.gone))):
             obj = self._store.get(key)
             if obj is None:
                 continue
-            owners = obj["metadata"].get("ownerReferences") or []
-            if (owners and not any(owner["uid"] in uids for owner in owners)) or (
+            owners = owners_of(obj)
+            if (owners and not any(map(self._store.has_uid, owners))) or (
                 obj["metadata"].get("deletionTimestamp") and obj["metadata"].get("finalizers") == ["foregroundDeletion"]
             ):
                 self._store.remove(key)
+        if not scope.has(*DEFINITIONS):
+            return
         served = {
             (definition["spec"]["group"], definition["spec"]["names"]["plural"])
-            for definition in self._store.all("apiextensions.k8s.io", "customresourcedefinitions")
+            for definition in self._store.all(*DEFINITIONS)
         }
         for key in self._store.all_keys():
-            if (key[0], key[1]) not in served and (key[0], key[1]) not in self._kinds:
+            if key[:2] not in served and key[:2] not in self._kinds:
                 self._store.remove(key)
 
     def _aggregate(self) -> None:
@@ -319,6 +364,10 @@ class Controllers(threading.Thread):
                     rules += [rule for rule in other.get("rules") or [] if rule not in rules]
             if rules != (role.get("rules") or []):
                 self._store.put((RBAC_GROUP, "clusterroles", "", role["metadata"]["name"]), {**role, "rules": rules})
+
+
+def _uid(obj: dict[str, Any]) -> str:
+    return str(obj["metadata"].get("uid", ""))
 
 
 def _replica_set(spec: dict[str, Any], mark: str) -> dict[str, Any]:

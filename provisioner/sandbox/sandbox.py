@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import functools
 import http.server
 import ipaddress
 import json
@@ -178,7 +179,9 @@ class Sandbox:
         context = server_context(self.ca_pem, self._store.fact("ca key"))
         self._server = Server((HOST, port), context, Api(self._store, access).answer)
         self._controllers = Controllers(self._store, {(kind.group, kind.plural) for kind in BUILT_IN})
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True, name="sandbox")
+        # How long `stop` waits at most.
+        serve = functools.partial(self._server.serve_forever, poll_interval=0.05)
+        self._thread = threading.Thread(target=serve, daemon=True, name="sandbox")
         self.url = f"https://{HOST}:{self._server.server_address[1]}"
 
     def start(self) -> None:

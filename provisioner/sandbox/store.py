@@ -6,7 +6,7 @@ import itertools
 import json
 import sqlite3
 import threading
-from collections import deque
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,13 @@ class ObjectStore:
         self._file.execute("CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
         # By kind, then namespace: a list is as long as what it lists, however much else there is.
         self._kinds: dict[tuple[str, str], dict[str, dict[Key, dict[str, Any]]]] = {}
-        for key, body in self._file.execute("SELECT key, body FROM object"):
-            self._shelf(_parse_key(key))[_parse_key(key)] = json.loads(body)
+        # How many objects have a uid, and which name it as their owner's.
+        self._uids: Counter[str] = Counter()
+        self._owned: dict[str, set[Key]] = defaultdict(set)
+        for text, body in self._file.execute("SELECT key, body FROM object"):
+            key = _parse_key(text)
+            self._shelf(key)[key] = json.loads(body)
+            self._index(key, None, self._shelf(key)[key])
         self.version = int(self.fact("version") or 100)
         self._oldest = self.version
         self._history: deque[StoreChange] = deque(maxlen=HISTORY)
@@ -90,6 +95,7 @@ class ObjectStore:
             self.version += 1
             stored = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
             self._shelf(key)[key] = stored
+            self._index(key, before, stored)
             self._store_object(key, stored)
             self._tell(StoreChange(self.version, "MODIFIED" if before else "ADDED", key, stored, before))
             return stored
@@ -100,6 +106,7 @@ class ObjectStore:
             if gone is None:
                 return None
             del self._shelf(key)[key]
+            self._index(key, gone, None)
             self.version += 1
             last = {**gone, "metadata": {**gone["metadata"], "resourceVersion": str(self.version)}}
             self._store_object(key, None)
@@ -117,6 +124,29 @@ class ObjectStore:
     def all_keys(self) -> list[Key]:
         with self.lock:
             return [key for shelves in self._kinds.values() for shelf in shelves.values() for key in shelf]
+
+    def keys_in(self, namespace: str) -> list[Key]:
+        with self.lock:
+            return [key for shelves in self._kinds.values() for key in shelves.get(namespace, ())]
+
+    def has_uid(self, uid: str) -> bool:
+        with self.lock:
+            return self._uids[uid] > 0
+
+    def owned_by(self, uid: str) -> list[Key]:
+        """The objects of which that of this uid is an owner, whether it is still there or not."""
+        with self.lock:
+            return sorted(self._owned.get(uid, ()))
+
+    def _index(self, key: Key, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
+        if before is not None:
+            self._uids[before["metadata"].get("uid", "")] -= 1
+            for uid in owners_of(before):
+                self._owned[uid].discard(key)
+        if after is not None:
+            self._uids[after["metadata"].get("uid", "")] += 1
+            for uid in owners_of(after):
+                self._owned[uid].add(key)
 
     def _shelf(self, key: Key) -> dict[Key, dict[str, Any]]:
         return self._kinds.setdefault(key[:2], {}).setdefault(key[2], {})
@@ -136,6 +166,11 @@ class ObjectStore:
             self._file.execute("INSERT OR REPLACE INTO object VALUES (?, ?)", [name, json.dumps(obj)])
         self._file.execute("INSERT OR REPLACE INTO fact VALUES ('version', ?)", [str(self.version)])
         self._file.execute("COMMIT")
+
+
+def owners_of(obj: dict[str, Any]) -> list[str]:
+    """The uids of the owners that an object names."""
+    return [str(owner.get("uid", "")) for owner in obj["metadata"].get("ownerReferences") or []]
 
 
 def _parse_key(text: str) -> Key:

@@ -150,7 +150,7 @@ class Writes:
             return live
 
     def _remove_owner(self, uid: str) -> None:
-        for key in self.store.all_keys():
+        for key in self.store.owned_by(uid):
             owned = self.store.get(key)
             owners = owned["metadata"].get("ownerReferences") or [] if owned else []
             others = [owner for owner in owners if owner.get("uid") != uid]

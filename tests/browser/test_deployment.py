@@ -47,6 +47,7 @@ def password(page: pw.Page, person: User) -> None:
     page.get_by_role("button", name="Sign in with the password").click()
 
 
+@pytest.mark.thorough
 def test_what_runs_follows_the_request_until_it_is_applied(
     env: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: Any, transactional_db: None
 ) -> None:

@@ -212,6 +212,7 @@ def test_every_page_says_as_whom_one_acts_in_a_line_that_moves_nothing(
         page.keyboard.press("Enter")
 
 
+@pytest.mark.thorough
 def test_the_line_stays_in_sight_while_one_reads_on(env: World, addresses: dict[str, str], sign_in: SignIn) -> None:
     page = sign_in(env.ada)
     page.set_viewport_size({"width": 1280, "height": 800})
@@ -241,6 +242,7 @@ def test_no_main_page_is_cut_off_in_the_navigation_of_a_telephone(
     assert last["x"] + last["width"] <= 360
 
 
+@pytest.mark.thorough
 def test_short_names_are_not_broken(env: World, addresses: dict[str, str], sign_in: SignIn) -> None:
     """In tables, where a column is as narrow as what it holds can be made."""
     broken = """() => [...document.querySelectorAll("td.mono")].filter((cell) => {

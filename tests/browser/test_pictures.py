@@ -86,6 +86,7 @@ def test_a_screen_reader_is_told_what_the_graph_shows(env: World, live_server: L
     pw.expect(graph.get_by_text("get, list", exact=True)).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_findings_are_filtered_without_scripts(
     env: World, live_server: LiveServer, browser: pw.Browser, sign_in: SignIn
 ) -> None:

@@ -48,6 +48,7 @@ def check(page: pw.Page, title: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.thorough
 @EACH
 def test_the_way_to_an_issuer_and_back_out_can_be_used_by_everybody(
     scheme: str, width: int, live_server: LiveServer, issuer: RunningIssuer, page: pw.Page

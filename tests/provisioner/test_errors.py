@@ -6,12 +6,11 @@ import ast
 import inspect
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
-import approvals
 import approvals.errors
-import provisioner
 import provisioner.errors
+from tests.support.folders import ROOT
+from tests.support.syntax_trees import trees_with
 
 FILES = {"provisioner/errors.py", "approvals/errors.py"}
 CODED = sorted(
@@ -27,13 +26,12 @@ CODED = sorted(
 
 def codes() -> Iterator[tuple[str, str]]:
     """The code that a class body writes out, with its file."""
-    for root in (Path(str(package.__file__)).parent for package in (provisioner, approvals)):
-        for path in root.rglob("*.py"):
-            classes = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef))
-            for statement in (one for node in classes for one in node.body if isinstance(one, ast.Assign)):
-                names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
-                if names == ["code"] and isinstance(statement.value, ast.Constant):
-                    yield str(statement.value.value), str(path.relative_to(root.parent))
+    for path, tree in trees_with(r"^ +code =", ROOT / "provisioner", ROOT / "approvals"):
+        classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+        for statement in (one for node in classes for one in node.body if isinstance(one, ast.Assign)):
+            names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
+            if names == ["code"] and isinstance(statement.value, ast.Constant):
+                yield str(statement.value.value), str(path.relative_to(ROOT))
 
 
 def test_each_code_is_written_once_and_in_a_file_of_errors() -> None:

@@ -25,7 +25,7 @@ class Noted:
     form: ImpersonationForm
 
 
-@pytest.fixture(scope="session", params=[*ImpersonationForm])
+@pytest.fixture(scope="package", params=[*ImpersonationForm])
 def noted(request: pytest.FixtureRequest, binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Noted]:
     folder = tmp_path_factory.mktemp("rights")
     options = [*audited(folder), *([OFF] if request.param is ImpersonationForm.LEGACY else [])]

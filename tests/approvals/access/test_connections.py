@@ -71,7 +71,7 @@ def door(sandbox: Endpoint) -> Iterator[Door]:
     assert at.hostname
     assert at.port
     with Door((at.hostname, at.port)) as made:
-        threading.Thread(target=made.serve_forever, daemon=True).start()
+        threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         yield made
         made.shutdown()
 

@@ -23,11 +23,11 @@ Call = Callable[..., HttpResponse]
 @pytest.fixture
 def call() -> Call:
     """`call(person, method, path, body)`: one call with a token of this person's, or of nobody's (None)."""
+    token_of = functools.cache(lambda person: world.api_token(person)[1])
 
     def one(person: User | None, method: str, path: str, body: object = None, **headers: str) -> HttpResponse:
         if person is not None and "authorization" not in headers:
-            _, text = world.api_token(person)
-            headers["authorization"] = f"Bearer {text}"
+            headers["authorization"] = f"Bearer {token_of(person)}"
         data = body if isinstance(body, bytes) else json.dumps(body) if body is not None else ""
         response = Client().generic(
             method.upper(), f"/api/v1/{path}", data, content_type="application/json", headers=headers

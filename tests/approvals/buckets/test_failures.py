@@ -85,6 +85,7 @@ def test_nobody_listens_there(location: Location) -> None:
     assert "no connection to the S3 server; check PRATIQUE_CONTENT_S3_ENDPOINT" in words
 
 
+@pytest.mark.thorough
 def test_a_server_that_does_not_answer_is_not_waited_for_long(location: Location, wire: Wire) -> None:
     """Beside a locked row, and for a probe."""
     wire.hold_up = 0

@@ -109,7 +109,11 @@ def script(*parts: str) -> list[str]:
     return [sys.executable, "manage.py", "shell", "-v", "0", "-c", "\n".join([SETTING, f"ROUNDS = {ROUNDS}", *parts])]
 
 
-@pytest.mark.proof
+@pytest.mark.parametrize(
+    "migrated_database_url",
+    ["sqlite", pytest.param("postgres", marks=[pytest.mark.services, pytest.mark.proof])],
+    indirect=True,
+)
 def test_who_comes_first_holds_off_the_other_and_other_deployments_go_on(migrated_database_url: str) -> None:
     said = manage(migrated_database_url, *script(ROWS, IN_TURN)[2:]).splitlines()
     assert said == ["busy started", "corrected", "not now started not now", "started False"]

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from approvals.encryption.keys import new_key
 from tests.support.approvals.databases import environment
 from tests.support.folders import ROOT
@@ -21,6 +23,7 @@ assert "approvals.web.inbox" in sys.modules
 """
 
 
+@pytest.mark.thorough
 def test_what_a_web_process_has_loaded_is_not_looked_through_again(tmp_path: Path) -> None:
     about = {
         **environment(f"sqlite:///{tmp_path}/none.sqlite3"),

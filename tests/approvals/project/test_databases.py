@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.approvals.databases import manage
 
 # With a number that is a whole one past 64 bits to PostgreSQL.
@@ -73,6 +75,9 @@ def test_a_connection_tells_the_clock_of_its_database(migrated_database_url: str
     assert int(hours) == (0 if vendor == "postgresql" else 2)
 
 
+@pytest.mark.parametrize(
+    "migrated_database_url", ["sqlite", pytest.param("postgres", marks=pytest.mark.services)], indirect=True
+)
 def test_migrations_run_and_the_guarantees_hold(migrated_database_url: str) -> None:
     said = manage(migrated_database_url, "shell", "--verbosity", "0", "-c", GUARANTEES).splitlines()
     assert said[-7:] == ["['preparing', 'superseded']", *["True"] * 4, "one open", "True"]

@@ -22,6 +22,7 @@ from approvals.web.audit import sentence_of
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, text_of
 from tests.support.folders import ROOT
+from tests.support.syntax_trees import trees_with
 
 
 def streamed(answer: Any) -> str:
@@ -100,8 +101,8 @@ WRITERS = ("record", "_record", "_keep")
 def written_verbs() -> set[str]:
     """Every verb that the code hands to what writes an entry."""
     found = {f"request.{event}" for event in Event}
-    for path in sorted((ROOT / "approvals").rglob("*.py")):
-        for call in (one for one in ast.walk(ast.parse(path.read_text())) if isinstance(one, ast.Call)):
+    for _, tree in trees_with(rf"\b({'|'.join(WRITERS)})\(", ROOT / "approvals"):
+        for call in (one for one in ast.walk(tree) if isinstance(one, ast.Call)):
             name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
             found |= set(_verbs(call)) if name in WRITERS else set()
     return found

@@ -54,15 +54,17 @@ def asked_by_name(env: World) -> int:
     return sum(bool(one.name) for _, one in env.kubernetes.asked if one.verb == APPROVE)
 
 
-@pytest.mark.parametrize("path", LISTS)
-def test_a_list_costs_as_many_queries_for_many_rows_as_for_few(env: World, browse: Browse, path: str) -> None:
+def test_a_list_costs_as_many_queries_for_many_rows_as_for_few(env: World, browse: Browse) -> None:
     reviewed(env, 3)
     client = browse(env.ada)
-    client.get(path)
-    few = queries(client, path)
+    few = {}
+    for path in LISTS:
+        client.get(path)
+        few[path] = queries(client, path)
     reviewed(env, 12, start=3)
+    assert {path: queries(client, path) for path in LISTS} == few
     # Who filters has it asked first whether few match.
-    assert queries(client, path) == few <= (17 if "search" in path else 16)
+    assert {path: cost for path, cost in few.items() if cost > (17 if "search" in path else 16)} == {}
 
 
 def test_who_may_approve_everything_costs_two_questions_whatever_the_tab(env: World, browse: Browse) -> None:

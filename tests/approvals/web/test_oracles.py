@@ -77,7 +77,13 @@ def happen(where: Any, by: Any) -> None:
     BundleDeployment.objects.filter(cluster=where).update(health="Failed")
 
 
-@pytest.mark.parametrize("is_known_there", [False, True], ids=["nobody there", "somebody who may not read"])
+@pytest.mark.parametrize(
+    "is_known_there",
+    [
+        pytest.param(False, id="nobody there", marks=pytest.mark.thorough),
+        pytest.param(True, id="somebody who may not read"),
+    ],
+)
 def test_S02_what_happens_on_a_cluster_that_one_may_not_read_changes_no_list(
     is_known_there: bool, env: World, afternoon: dict[str, Any], browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:

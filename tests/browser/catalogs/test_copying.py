@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import playwright.sync_api as pw
+import pytest
 import yaml
 from pytest_django.live_server_helper import LiveServer
 
@@ -15,6 +16,7 @@ from tests.support.approvals.fixtures import World
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
 
 
+@pytest.mark.thorough
 def test_the_proposed_yaml_is_copied_as_it_is_and_that_is_announced(
     env: World, addresses: dict[str, str], live_server: LiveServer, sign_in: SignIn
 ) -> None:

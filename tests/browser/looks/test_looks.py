@@ -180,6 +180,7 @@ def test_who_opens_lines_is_told_that_they_are_loading(env: World, addresses: di
     page.unroute_all(behavior="ignoreErrors")
 
 
+@pytest.mark.thorough
 def test_what_is_empty_has_a_picture_and_says_what_comes_there(
     env: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
 ) -> None:

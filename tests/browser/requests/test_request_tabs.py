@@ -89,6 +89,7 @@ def refused(env: World) -> Request:
     return planned(env, *actions, findings=findings)
 
 
+@pytest.mark.thorough
 def test_the_activity_of_an_apply_moves_by_itself_and_ends(
     env: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
 ) -> None:

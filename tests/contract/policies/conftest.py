@@ -11,18 +11,19 @@ import yaml
 
 from tests.contract.conftest import Server
 from tests.support.folders import ROOT
+from tests.support.kubernetes.controlplane import ControlPlane
 from tests.support.kubernetes.endpoint import Endpoint
-from tests.support.kubernetes.fixtures import controlplane_in
 
 GROUP = "core.rukpak.io"
 FORBIDDEN, INVALID, CREATED, OK, NOT_FOUND = 403, 422, 201, 200, 404
 Prepare = Callable[..., Server]
 
 
-@pytest.fixture(scope="session")
-def controlplane(kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> Endpoint:
-    """One for each worker of the run that comes by here."""
-    return controlplane_in(tmp_path_factory.getbasetemp() / "controlplane-with-policies", kubectl)
+@pytest.fixture(scope="package")
+def controlplane(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """It ends with the tests of this folder, as it takes processor time also while nobody asks it."""
+    with ControlPlane(binaries, logs=tmp_path_factory.mktemp("policies")) as control_plane:
+        yield control_plane.endpoint
 
 
 @pytest.fixture(scope="module")

@@ -174,6 +174,7 @@ def test_S25_a_deletion_that_waits_for_its_verdict_ends_the_correcting(site: Dep
     assert "is being deleted" in it.drift().problem
 
 
+@pytest.mark.thorough
 def test_after_going_back_the_old_content_is_what_is_put_back(site: DeployedSite, registry: Registry) -> None:
     it = Running(site, registry)
     site.prepare(it.name, bundles.image(registry, it.name, bundles.app(it.name, "2"), "2"))
@@ -249,6 +250,7 @@ def second_fails(it: Running, registry: Registry, monkeypatch: pytest.MonkeyPatc
         assert it.site.approve(it.deployment).state == "failed"
 
 
+@pytest.mark.thorough
 def test_after_a_failed_revision_what_it_never_touched_is_still_put_back(
     site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,6 +268,7 @@ def test_after_a_failed_revision_what_it_never_touched_is_still_put_back(
     )
 
 
+@pytest.mark.thorough
 def test_after_the_running_revision_was_put_back_all_of_it_is_compared_again(
     site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -278,6 +281,7 @@ def test_after_the_running_revision_was_put_back_all_of_it_is_compared_again(
     assert it.deployment.drift_problem == ""
 
 
+@pytest.mark.thorough
 def test_what_a_failed_revision_was_to_delete_does_not_come_back(
     site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,6 +302,7 @@ def _dies_of(*_: object) -> NoReturn:
     raise PreconditionFailed("the worker was stopped", status=409)
 
 
+@pytest.mark.thorough
 def test_correcting_gives_way_to_an_approved_request_of_the_deployment(
     sandbox_site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:

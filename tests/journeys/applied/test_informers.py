@@ -135,6 +135,7 @@ def test_a_status_that_is_written_is_no_news_and_has_the_health_read(site: Deplo
     assert due(it) == []
 
 
+@pytest.mark.thorough
 def test_the_health_of_what_is_watched_well_and_still_is_not_read(site: DeployedSite, registry: Registry) -> None:
     it = Running(site, registry)
     wait_until(lambda: site.look_after(it.deployment).health == "Current")
@@ -156,6 +157,7 @@ def test_the_health_of_what_is_watched_well_and_still_is_not_read(site: Deployed
     assert site.look_after(it.deployment).observed_at > first, "what is ill is looked at each time"
 
 
+@pytest.mark.thorough
 def test_a_watch_carries_on_from_its_last_version_without_a_list(site: DeployedSite, registry: Registry) -> None:
     it = Running(site, registry)
     informer = listed(informer_of(it), it)
@@ -238,6 +240,7 @@ def still(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(informers, "Informer", Still)
 
 
+@pytest.mark.thorough
 def test_one_watch_a_kind_of_the_active_inventories_and_none_for_what_is_gone(
     site: DeployedSite, registry: Registry, still: None
 ) -> None:

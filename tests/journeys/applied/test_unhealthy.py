@@ -99,6 +99,7 @@ def test_what_ran_before_is_put_back_once_the_deadline_of_what_runs_is_missed(
     assert verbs[-4:] == ["request.restore", "revision.recorded", "revision.restored", "request.fail"]
 
 
+@pytest.mark.thorough
 def test_the_cluster_shows_that_it_was_put_back_and_why(site: DeployedSite, registry: Registry) -> None:
     deployment, _ = second_runs(site, registry, "flow", **RESTORE)
     let_time_pass(site, deployment)
@@ -176,6 +177,7 @@ def test_a_pause_holds_it_back_and_who_is_healthy_by_then_stays(site: DeployedSi
     assert states(deployment) == [(1, "replaced"), (2, "active")]
 
 
+@pytest.mark.thorough
 def test_what_becomes_healthy_before_anything_is_put_back_stays(site: DeployedSite, registry: Registry) -> None:
     deployment, request = second_runs(site, registry, "laggard", **RESTORE)
     assert let_time_pass(site, deployment).state == "restoring"
@@ -200,6 +202,7 @@ def test_where_something_else_is_asked_for_already_that_comes_next(site: Deploye
     assert site.approve(deployment).state == "applied"
 
 
+@pytest.mark.thorough
 def test_a_new_wish_comes_next_where_nothing_was_put_back_yet(site: DeployedSite, registry: Registry) -> None:
     deployment, request = second_runs(site, registry, "tack", **RESTORE)
     assert let_time_pass(site, deployment).state == "restoring"
@@ -291,6 +294,7 @@ def test_a_worker_that_is_killed_on_the_way_back_is_followed_by_one_that_ends_it
     assert not Drift.objects.exists()
 
 
+@pytest.mark.thorough
 def test_another_wish_ends_a_restore_that_waits_for_an_approver_who_may_no_longer(
     site: DeployedSite, registry: Registry
 ) -> None:
@@ -332,6 +336,7 @@ def test_S16_a_revision_revoked_while_it_is_put_back_is_left_at_the_next_phase(
     assert version_of(site, "late-word") == "2"
 
 
+@pytest.mark.thorough
 def test_nothing_is_put_back_while_drift_of_what_runs_is_being_corrected(
     site: DeployedSite, registry: Registry
 ) -> None:

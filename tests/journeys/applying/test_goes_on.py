@@ -149,6 +149,7 @@ def test_of_a_change_as_well(wait: Wait) -> None:
     assert {kind: wait.versions()[kind] for kind in PHASES[:2]} == {kind: before[kind] for kind in PHASES[:2]}
 
 
+@pytest.mark.thorough
 def test_the_seconds_that_the_dead_worker_waited_are_of_the_same_deadline(wait: Wait) -> None:
     request = wait.is_killed(wait.submit_spec("1", progressDeadlineMinutes=10), at_seconds=1.0)
     Request.objects.filter(pk=request.pk).update(worked_seconds=598.0)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 import yaml
 
 from approvals.models import BundleDeployment
@@ -78,6 +79,7 @@ def is_refused(site: DeployedSite) -> bool:
     return False
 
 
+@pytest.mark.thorough
 def test_a_replacement_that_is_refused_since_its_approval_waits_with_the_old_object(
     real_site: DeployedSite, registry: Registry
 ) -> None:

@@ -185,6 +185,7 @@ def test_an_apply_ends_in_words_where_its_webhook_never_comes_up_and_the_bundle_
     assert (guard.colour(), set(guard.asked)) == ("green", {"CREATE lamp"})
 
 
+@pytest.mark.thorough
 def test_a_bundle_whose_own_webhook_is_dead_can_be_removed(guard: Guard) -> None:
     guard.start()
     first = guard.submit_spec("red")

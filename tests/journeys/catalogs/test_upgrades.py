@@ -265,6 +265,7 @@ def test_S25_a_request_that_somebody_reviews_is_followed_by_one_successor(
     assert versions(deployment) == [("1.0.0", "withdrawn"), ("1.2.0", "in_review")]
 
 
+@pytest.mark.thorough
 def test_leaving_the_edges_is_refused_unless_the_spec_allows_it_and_then_it_is_found(
     site: DeployedSite, registry: Registry, offered: Catalog, applied: BundleDeployment
 ) -> None:
@@ -282,6 +283,7 @@ def test_leaving_the_edges_is_refused_unless_the_spec_allows_it_and_then_it_is_f
     assert {"CAT-01", "SRC-03"} <= rules(site.latest(applied))
 
 
+@pytest.mark.thorough
 def test_what_runs_goes_back_and_is_not_upgraded_again_by_itself(
     site: DeployedSite, registry: Registry, offered: Catalog, applied: BundleDeployment
 ) -> None:

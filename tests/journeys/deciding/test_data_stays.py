@@ -168,6 +168,7 @@ def test_S15_claims_that_were_to_stay_do_not_go_with_a_stateful_set(port: Port) 
     assert port.site.approve(deployment).state == "applied"
 
 
+@pytest.mark.thorough
 def test_S15_nor_where_that_changes_once_applying_has_begun(port: Port) -> None:
     port.run(KEPT, port.database())
     port.submit_spec(KEPT)
@@ -186,6 +187,7 @@ def test_S15_claims_that_came_since_do_not_go_with_a_stateful_set_that_takes_the
     assert port.site.approve(deployment).state == "applied"
 
 
+@pytest.mark.thorough
 def test_S15_a_claim_made_again_on_a_volume_that_does_not_stay_is_no_known_one(port: Port) -> None:
     port.make_volume("data-db-0")
     other = port.make_volume("data-db-0", suffix="-new", policy="Delete")
@@ -208,6 +210,7 @@ def test_S15_a_volume_that_was_to_stay_does_not_go_with_its_claim(port: Port) ->
     assert port.site.api.get(port.ref("PersistentVolumeClaim", "data"))
 
 
+@pytest.mark.thorough
 def test_S15_nor_where_that_volume_changes_once_applying_has_begun(port: Port) -> None:
     port.make_volume("data")
     port.run(KEPT, port.claim("data", port.volume))
@@ -220,6 +223,7 @@ def test_S15_nor_where_that_volume_changes_once_applying_has_begun(port: Port) -
     assert port.site.api.get(port.ref("PersistentVolumeClaim", "data"))
 
 
+@pytest.mark.thorough
 def test_S15_a_claim_that_had_no_volume_yet_is_looked_at_again(port: Port) -> None:
     port.run(KEPT, port.claim("data"))
     assert "it has no volume yet" in port.said(port.submit_spec(KEPT))
@@ -284,6 +288,7 @@ def test_a_report_of_an_earlier_version_is_made_again(port: Port, old_report: Re
     assert "because an earlier version of Pratique made the report" in words
 
 
+@pytest.mark.thorough
 def test_a_report_of_an_earlier_version_ends_nothing_midway(port: Port, old_report: Request) -> None:
     request = port.midway(lambda: forget_dates(old_report))
     assert request.state == "applied", request.problem
@@ -300,6 +305,7 @@ def make_boat(port: Port, name: str, version: str = "v1") -> None:
     port.site.api.create({"apiVersion": f"{group}/{version}", "kind": "Boat", "metadata": meta})
 
 
+@pytest.mark.thorough
 def test_S15_what_an_object_of_another_crd_that_goes_made_is_not_new(port: Port) -> None:
     boat, group = boats(port, "v1"), f"{port.name}.example.com"
     names = {"plural": "sails", "singular": "sail", "kind": "Sail", "listKind": "SailList"}
@@ -355,6 +361,7 @@ def test_S15_a_crd_whose_conversion_is_gone_is_counted_as_it_is_stored_and_delet
     assert request.state == "applied", request.problem
 
 
+@pytest.mark.thorough
 def test_S15_where_objects_have_to_be_converted_the_wait_says_what_does_not_work(real_port: Port) -> None:
     port = real_port
     crd = boats(port, "v2", "v1")

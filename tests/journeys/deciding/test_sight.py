@@ -184,6 +184,7 @@ def still(text: str) -> str:
     return text
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("protection", ["Prevent", pytest.param("IfNoController", marks=pytest.mark.thorough)])
 def test_S09_nobody_learns_whether_an_object_of_somebody_else_differs(
     site: DeployedSite, registry: Registry, caplog: pytest.LogCaptureFixture, protection: str
@@ -237,7 +238,7 @@ def test_S09_nothing_of_somebody_else_is_tried_while_nobody_knows_who_asks(
     assert deployment.requests.count() == 1
 
 
-@pytest.mark.parametrize("at", ["the gate", "the write"])
+@pytest.mark.parametrize("at", [pytest.param("the gate", marks=pytest.mark.thorough), "the write"])
 def test_S09_why_an_object_of_somebody_else_cannot_be_adopted_by_now_is_told_only_to_who_may_get_it(
     site: DeployedSite, registry: Registry, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:

@@ -135,6 +135,7 @@ def test_S15_what_somebody_hung_to_an_object_of_ours_goes_along_and_is_reviewed(
     assert leaving.site.approve(leaving.deployment).state == "applied"
 
 
+@pytest.mark.thorough
 def test_S15_what_is_hung_to_it_while_it_waits_is_seen_at_the_gate(leaving: Leaving) -> None:
     leaving.runs()
     leaving.pause(True)
@@ -146,6 +147,7 @@ def test_S15_what_is_hung_to_it_while_it_waits_is_seen_at_the_gate(leaving: Leav
     assert leaving.waits_for_review(request)
 
 
+@pytest.mark.thorough
 def test_S15_somebodys_token_of_an_account_of_ours_goes_along_and_is_reviewed(leaving: Leaving) -> None:
     leaving.runs()
     name = {"kubernetes.io/service-account.name": leaving.name}
@@ -155,6 +157,7 @@ def test_S15_somebodys_token_of_an_account_of_ours_goes_along_and_is_reviewed(le
     assert leaving.waits_for_review(leaving.delete())
 
 
+@pytest.mark.thorough
 def test_S15_what_stays_as_an_orphan_is_reviewed(leaving: Leaving) -> None:
     leaving.runs()
     assert leaving.waits_for_review(leaving.delete(policy="Orphan"))
@@ -212,6 +215,7 @@ def test_S15_what_came_into_the_inventory_meanwhile_is_looked_at_too(leaving: Le
     assert leaving.waits_for_review(request)
 
 
+@pytest.mark.thorough
 def test_S15_what_came_into_a_config_map_meanwhile_is_looked_at_too(leaving: Leaving) -> None:
     leaving.runs()
     leaving.pause(True)
@@ -240,6 +244,7 @@ def test_S15_what_people_approved_goes_whatever_came_into_it_meanwhile(leaving: 
     assert (request.state, request.round) == ("applied", 1), request.problem
 
 
+@pytest.mark.thorough
 def test_S15_the_operator_takes_it_back_for_what_has_not_begun(leaving: Leaving) -> None:
     leaving.runs()
     leaving.pause(True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,14 +10,15 @@ import pytest
 from approvals.watch import loop
 from tests.journeys.kubectl.authors import POLICIES, SECONDS, Seen, put_in_force
 from tests.support.journeys.deployed_site import SEEDER, DeployedSite, binding, user_subject
+from tests.support.kubernetes.controlplane import ControlPlane
 from tests.support.kubernetes.endpoint import Endpoint
-from tests.support.kubernetes.fixtures import controlplane_in
 
 
-@pytest.fixture(scope="session")
-def controlplane(kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> Endpoint:
-    """One for each worker of the run that comes by here."""
-    return controlplane_in(tmp_path_factory.getbasetemp() / "controlplane-with-policies", kubectl)
+@pytest.fixture(scope="package")
+def controlplane(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """It ends with the tests of this folder, as it takes processor time also while nobody asks it."""
+    with ControlPlane(binaries, logs=tmp_path_factory.mktemp("policies")) as control_plane:
+        yield control_plane.endpoint
 
 
 @pytest.fixture

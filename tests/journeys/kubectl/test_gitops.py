@@ -141,6 +141,7 @@ def test_what_is_brought_again_and_again_is_one_request_and_no_write(repository:
     assert repository.row().requests.count() == 1
 
 
+@pytest.mark.thorough
 def test_what_somebody_edits_is_healed_and_asked_for_by_both(repository: Repository) -> None:
     seen = repository.seen
     repository.sync()
@@ -202,6 +203,7 @@ def brought(repository: Repository) -> None:
     assert len(versions) <= AT_REST, "both write what is there already"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("repository", [ARGO_CD], ids=lambda tool: tool.manager, indirect=True)
 def test_a_replaced_object_keeps_author_status_and_finalizer(repository: Repository) -> None:
     seen = repository.seen

@@ -64,6 +64,7 @@ def test_S05_nobody_approves_what_they_wrote_with_kubectl(seen: Seen, registry: 
     assert refused.value.code == "self-approval"
 
 
+@pytest.mark.thorough
 def test_a_write_while_nobody_watched_is_known_if_it_came_after_what_the_row_knows(seen: Seen) -> None:
     seen.write("rita")
     seen.watch()
@@ -99,7 +100,13 @@ def _make_again(site: DeployedSite) -> None:
     site.api.apply(POLICIES[2], field_manager=SEEDER, force=True)
 
 
-@pytest.mark.parametrize("meddle", [_make_again, _bind_otherwise], ids=["made again", "changed and changed back"])
+@pytest.mark.parametrize(
+    "meddle",
+    [
+        pytest.param(_make_again, id="made again", marks=pytest.mark.thorough),
+        pytest.param(_bind_otherwise, id="changed and changed back"),
+    ],
+)
 def test_S05_a_policy_that_was_touched_in_between_makes_the_author_unknown(
     seen: Seen, meddle: Callable[[DeployedSite], None]
 ) -> None:
@@ -159,13 +166,14 @@ def _listed(site: DeployedSite, **changes: Any) -> Any:
 @pytest.mark.parametrize(
     ("changes", "asked"),
     [
-        (None, ([], False)),
-        ({}, (["system:serviceaccount:{}:argocd gitops"], True)),
-        ({"cluster": "other"}, ([], False)),
-        ({"deployments": {"matchNames": ["other"]}}, ([], False)),
-        ({"installers": ["other/installer"]}, ([], False)),
+        pytest.param(None, ([], False), id="no list", marks=pytest.mark.thorough),
+        pytest.param({}, (["system:serviceaccount:{}:argocd gitops"], True), id="listed"),
+        pytest.param({"cluster": "other"}, ([], False), id="another cluster", marks=pytest.mark.thorough),
+        pytest.param({"deployments": {"matchNames": ["other"]}}, ([], False), id="another deployment"),
+        pytest.param(
+            {"installers": ["other/installer"]}, ([], False), id="another installer", marks=pytest.mark.thorough
+        ),
     ],
-    ids=["no list", "listed", "another cluster", "another deployment", "another installer"],
 )
 def test_S34_a_controller_is_known_where_the_operator_lists_it(
     seen: Seen, settings: Any, changes: dict[str, Any] | None, asked: tuple[list[str], bool]

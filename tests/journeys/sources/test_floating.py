@@ -129,6 +129,7 @@ def test_an_older_commit_that_somebody_names_is_found_and_a_newer_one_is_none(
     assert back["message"].endswith(f".git goes back to an older commit: revision 2 has {second}, this is {first}")
 
 
+@pytest.mark.thorough
 def test_an_older_commit_named_in_place_of_a_branch_is_found_and_one_beside_it_is_none(
     site: DeployedSite, repository: Repository
 ) -> None:
@@ -143,6 +144,7 @@ def test_an_older_commit_named_in_place_of_a_branch_is_found_and_one_beside_it_i
     assert not found(site.latest(deployment), "SRC-02")
 
 
+@pytest.mark.thorough
 def test_two_deployments_with_one_reference_make_one_look(
     site: DeployedSite, repository: Repository, git_server: GitServer
 ) -> None:
@@ -220,6 +222,7 @@ def test_never_is_never_and_a_spec_that_pins_follows_nothing(
     assert not FloatingReference.objects.exists()
 
 
+@pytest.mark.thorough
 def test_what_the_operator_turns_off_is_not_looked_at_and_turned_on_again_it_is(
     site: DeployedSite, repository: Repository, applied: BundleDeployment, git_server: GitServer, settings: Any
 ) -> None:
@@ -400,6 +403,7 @@ def test_an_address_is_read_again_only_if_its_etag_differs_and_not_before_its_se
     assert site.latest(deployment).number == 2
 
 
+@pytest.mark.thorough
 def test_S25_an_address_that_gives_something_else_at_every_look_makes_no_more_requests_than_it_may(
     site: DeployedSite, http_server: FileServer, settings: Any
 ) -> None:
@@ -436,8 +440,13 @@ def lower(site: DeployedSite, deployment: BundleDeployment) -> list[str]:
     return [f"{one['severity']}: {one['message']}" for one in found(request, "SRC-03")]
 
 
-@pytest.mark.proof
-@pytest.mark.parametrize(("format_name", "files"), [("helm", chart), ("registry-v1", harbour)], ids=["chart", "bundle"])
+@pytest.mark.parametrize(
+    ("format_name", "files"),
+    [
+        pytest.param("helm", chart, id="chart", marks=pytest.mark.thorough),
+        pytest.param("registry-v1", harbour, id="bundle", marks=pytest.mark.proof),
+    ],
+)
 def test_a_tag_that_comes_to_stand_for_a_lower_version_is_found(
     site: DeployedSite, registry: Registry, format_name: str, files: Callable[[str], Files]
 ) -> None:

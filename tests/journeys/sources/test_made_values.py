@@ -318,7 +318,6 @@ def test_S44_a_rotation_replaces_what_it_names_when_it_is_applied_and_nothing_el
     "end",
     ["denied", *(pytest.param(end, marks=pytest.mark.thorough) for end in ("withdrawn", "expired", "superseded"))],
 )
-@pytest.mark.proof
 def test_S44_a_rotation_that_is_not_applied_leaves_the_values_as_they_are(rotated: Rotated, end: str) -> None:
     site, deployment, first = rotated.site, rotated.deployment, rotated.first
     request = rotated.rotate()
@@ -338,7 +337,6 @@ def test_S44_a_rotation_that_is_not_applied_leaves_the_values_as_they_are(rotate
 
 
 @pytest.mark.thorough
-@pytest.mark.proof
 def test_a_rotation_and_a_change_of_the_spec_become_one_request_for_both(rotated: Rotated) -> None:
     site, deployment, first = rotated.site, rotated.deployment, rotated.first
     changing = site.latest(rotated.ask_for("2"))

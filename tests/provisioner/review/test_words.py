@@ -20,7 +20,10 @@ from provisioner.values import Finding, Report
 from tests.support.folders import ROOT
 from tests.support.provisioner.cases import CASES, report_of
 from tests.support.provisioner.corpus import content_of, named, pairs
+from tests.support.sampling import EVERY
+from tests.support.syntax_trees import trees_with
 
+ROOMS = ("provisioner/review", "provisioner/pipeline", "approvals")
 # What writes sentences, or shows them. All else takes what a finding says from its variant and its values.
 RENDERERS = ("provisioner/review/base/messages.py", "provisioner/review/output/")
 # These have messages that are no findings': errors of fields as the API server words them, and the health of objects.
@@ -86,11 +89,14 @@ def report_of_case(case: Path) -> list[Any]:
     return without_words(report_of(case))
 
 
-def test_other_words_make_no_other_report(request: pytest.FixtureRequest) -> None:
-    before = {case.name: report_of_case(case) for case in CASES}
+@pytest.mark.parametrize(
+    "cases", [CASES[::EVERY], pytest.param(CASES, marks=pytest.mark.thorough)], ids=["some", "all"]
+)
+def test_other_words_make_no_other_report(cases: list[Path], request: pytest.FixtureRequest) -> None:
+    before = {case.name: report_of_case(case) for case in cases}
     request.getfixturevalue("other_words")
     assert {
-        name: found for case in CASES for name in [case.name] if (found := report_of_case(case)) != before[name]
+        name: found for case in cases for name in [case.name] if (found := report_of_case(case)) != before[name]
     } == {}
 
 
@@ -125,10 +131,9 @@ def is_a_message(node: ast.AST) -> bool:
 def test_no_code_but_what_writes_them_reads_sentences() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
-        for room in ("provisioner/review", "provisioner/pipeline", "approvals")
-        for path in sorted((ROOT / room).rglob("*.py"))
+        for path, tree in trees_with(r"\.message\b|[\"']message[\"']", *(ROOT / room for room in ROOMS))
         if not str(path.relative_to(ROOT)).startswith((*RENDERERS, *OTHER_MESSAGES))
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree)
         if reads_a_message(node)
     ]
     assert found == []

@@ -189,9 +189,11 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(service.fresh_database())
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.services)])
+@pytest.fixture(
+    params=[pytest.param("sqlite", marks=pytest.mark.thorough), pytest.param("postgres", marks=pytest.mark.services)]
+)
 def migrated_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The same with all migrations, for tests that are not about them."""
+    """The same with all migrations, for tests that are not about them. What is tested without a process of its own is on SQLite."""
     if request.param == "sqlite":
         url = f"sqlite:///{tmp_path}/pratique.sqlite3"
         migrated.make(environment(url))

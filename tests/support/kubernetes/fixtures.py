@@ -49,16 +49,12 @@ def kubectl(binaries: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def controlplane(kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> Endpoint:
-    """The run's one real cluster: `.server`, `.ca_pem`, `.kubectl`, `.kubeconfig(user)`, `.ask(...)`."""
-    base = tmp_path_factory.getbasetemp()
-    return controlplane_in((base.parent if IS_WORKER else base) / "controlplane", kubectl)
+    """The run's one real cluster: `.server`, `.ca_pem`, `.kubectl`, `.kubeconfig(user)`, `.ask(...)`.
 
-
-def controlplane_in(folder: Path, kubectl: Path) -> Endpoint:
-    """The control plane of this folder, started by whoever comes first.
-
-    Tests of policies that refuse what others write to the cluster take a folder of their own.
+    Tests of policies that refuse what others write to the cluster have one of their own.
     """
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if IS_WORKER else base) / "controlplane"
     folder.mkdir(exist_ok=True)
     kubeconfig = folder / "kubeconfig"
     with (folder / "lock").open("w") as lock:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import provisioner
+from tests.support.syntax_trees import trees_with
 
 ROOT = Path(provisioner.__file__).parent
 FAMILIES = (
@@ -19,7 +20,7 @@ RULE = re.compile(rf"(?:{FAMILIES})-(?:\d+[a-z]*|RULES|DIFF|LESS|SAME)|GAP|CRASH
 
 def rules_in_code() -> Iterator[str]:
     """Every text in the library's code that is the id of a rule."""
-    for file in ROOT.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
+    for _, tree in trees_with(RULE.pattern, ROOT):
+        for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and RULE.fullmatch(node.value):
                 yield node.value

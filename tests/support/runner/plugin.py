@@ -28,15 +28,16 @@ STACKS_SIGNAL = signal.SIGUSR1
 TEST_SECONDS = 120
 THOROUGH_SECONDS = 600
 # Folders whose files one worker runs, since they share a Kubernetes that no other test can use.
-TOGETHER = {"tests/contract/policies": "policies", "tests/journeys/kubectl": "policies", "tests/rights": "rights"}
-# What one worker runs for a minute or more begins first, lest the others wait for it at the end.
-FIRST = (*TOGETHER, "tests/chaos", "tests/browser/journeys")
+TOGETHER = ("tests/journeys/kubectl", "tests/rights", "tests/contract/policies")
+# What one worker runs for long begins first, lest the others wait for it at the end.
+FIRST = (*TOGETHER, "tests/chaos", "tests/browser/journeys", "tests/support/runner")
 
 
 def unit_of(nodeid: str) -> str:
     """What is run by one worker: a file, or the files that share a Kubernetes."""
     file = nodeid.partition("::")[0]
-    return TOGETHER.get(file.rpartition("/")[0], file)
+    folder = file.rpartition("/")[0]
+    return folder if folder in TOGETHER else file
 
 
 class ByUnit(LoadFileScheduling):

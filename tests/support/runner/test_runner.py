@@ -76,7 +76,6 @@ def runner(tmp_path: Path) -> Runner:
 def test_files_that_share_a_kubernetes_are_run_by_one_worker() -> None:
     assert all((ROOT / folder).is_dir() for folder in TOGETHER)
     assert unit_of("tests/rights/test_a.py::test_a[x::y]") == unit_of("tests/rights/test_b.py::test_b")
-    assert unit_of("tests/contract/policies/test_a.py::test_a") == unit_of("tests/journeys/kubectl/test_b.py::test_b")
     assert unit_of("tests/contract/test_a.py::test_a") != unit_of("tests/contract/test_b.py::test_b")
 
 

@@ -18,7 +18,7 @@ from approvals.rate_limits.counters import Limit
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import api_token, enter
 
-FEW = 3
+FEW = 1
 # Whoever asks these decides whether the process lives. Their answers are kept for a second.
 FREE = {"/healthz", "/readyz"}
 SAMPLES = {

@@ -13,7 +13,7 @@ from provisioner.render import Target
 from provisioner.render.helm.remedies import values_to_set
 from tests.support.provisioner.charts import CHART, SERVED, chart, config_map, packed, rendered, texts
 
-pytestmark = pytest.mark.usefixtures("each_helm")
+pytestmark = pytest.mark.usefixtures("each_helm", "kept_engine")
 
 NEEDS_SUB = CHART + b"dependencies: [{name: sub, version: 1.0.0}]\n"
 SUB = {"Chart.yaml": b"apiVersion: v2\nname: sub\nversion: 1.0.0\n"}

@@ -11,7 +11,7 @@ from provisioner.render import Target, content_digest, parse, serialise
 from provisioner.values import Hook, HookMoment
 from tests.support.provisioner.charts import chart, config_map, rendered, texts
 
-pytestmark = pytest.mark.usefixtures("each_helm")
+pytestmark = pytest.mark.usefixtures("each_helm", "kept_engine")
 
 BEFORE, AFTER, TESTING, GOING, GONE = HookMoment
 INSTALL, UPGRADE = Target("", (), is_upgrade=False), Target("", (), is_upgrade=True)

@@ -21,7 +21,7 @@ from provisioner.render.targets import LookedUp
 from provisioner.values import Content, JsonObject, ObjectRef
 from tests.support.provisioner.charts import PASSWORD, SERVED, chart, coded, config_map, rendered, texts
 
-pytestmark = pytest.mark.usefixtures("each_helm")
+pytestmark = pytest.mark.usefixtures("each_helm", "kept_engine")
 
 GET = '(lookup "v1" "Secret" "home" "db")'
 NAMED = [{"kind": "Secret", "name": "db"}]

@@ -26,6 +26,8 @@ from provisioner.render.objects import Found
 from provisioner.values import Content, Hook, HookMoment, MadePlace, MadeSort, MadeUp
 from tests.support.provisioner.charts import chart, coded, config_map, rendered, texts
 
+pytestmark = pytest.mark.usefixtures("kept_engine")
+
 FILE = "shop/templates/a.yaml"
 
 
@@ -362,6 +364,7 @@ def test_a_chart_keeps_what_it_made_and_finds_it() -> None:
     assert not any(made.value in repr(first.made_up) for made in first.made_up.values)
 
 
+@pytest.mark.thorough
 def test_without_a_deployment_nothing_is_shown_and_two_runs_are_alike() -> None:
     first, again = rendered(MAKES_ALL), rendered(MAKES_ALL)
     assert first.digest == again.digest

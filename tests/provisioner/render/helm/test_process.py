@@ -15,7 +15,7 @@ from tests.support.provisioner import archives as make
 from tests.support.provisioner.archives import header, member, octal, padded, pax, record
 from tests.support.provisioner.charts import CHART, chart, config_map, packed, rendered, texts
 
-pytestmark = pytest.mark.usefixtures("each_helm")
+pytestmark = pytest.mark.usefixtures("each_helm", "kept_engine")
 
 NEEDS_SUB = CHART + b"dependencies: [{name: sub, version: 1.0.0}]\n"
 SUB = CHART.replace(b"shop", b"sub")

@@ -16,7 +16,17 @@ from provisioner.render.helm.stand_ins import MAX_COMPARISONS, list_comparisons
 from provisioner.values import Content, JsonObject
 from tests.support.provisioner.charts import PASSWORD, SERVED, chart, coded, config_map, rendered
 
-pytestmark = pytest.mark.usefixtures("each_helm")
+# Helm 3 is given the same values, and what it renders is looked through by the same code: it is left to the long tests.
+pytestmark = [
+    pytest.mark.usefixtures("each_helm", "kept_engine"),
+    pytest.mark.parametrize(
+        "helm_version",
+        [4, pytest.param(3, marks=[pytest.mark.controlplane, pytest.mark.thorough])],
+        ids=lambda version: f"Helm {version}",
+        indirect=True,
+        scope="module",
+    ),
+]
 
 SECRET, MAP = {"kind": "Secret", "name": "db"}, {"kind": "ConfigMap", "name": "settings"}
 

@@ -15,7 +15,7 @@ from provisioner.values import Content, RepeatEffect
 from tests.support.folders import VECTORS
 from tests.support.provisioner.charts import CHART, SERVED, config_map, rendered, texts
 
-pytestmark = pytest.mark.usefixtures("each_helm")
+pytestmark = pytest.mark.usefixtures("each_helm", "kept_engine")
 
 
 def content_of(

@@ -125,6 +125,7 @@ def test_the_order_of_the_findings_makes_no_difference() -> None:
     assert folded(reversed(many())) == folded(many())
 
 
+@pytest.mark.thorough
 def test_a_report_on_500_objects_that_may_not_be_made_has_one_finding_of_it_and_states_every_severity() -> None:
     maps = [config_map(f"settings-{index}") for index in range(MANY)]
     given = facts(

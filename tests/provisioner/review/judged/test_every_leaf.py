@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -49,18 +50,21 @@ def holds(claim: Claim, kind: GroupKind, path: tuple[str | int, ...]) -> bool:
         return False
     place = POD_PATHS.get(kind.kind) if kind.group in ("", "apps", "batch") else None
     said = "/".join("*" if isinstance(part, int) else part.replace("/", "~") for part in path)
-    for pattern in claim.paths:
-        names = parts(pattern)
-        if names[0] in ("{pod}", "{pod-meta}"):
-            if place is None:
-                continue
-            names = [*place[:-1], "spec" if names[0] == "{pod}" else "metadata", *names[1:]]
-        regex = "/".join(
-            "[^/]*" if name == "*" else re.escape(name.replace("/", "~")).replace(r"\*", "[^/]*") for name in names
-        )
-        if re.fullmatch(rf"{regex}(?:/.*)?", said):
-            return True
-    return False
+    return any(regex.fullmatch(said) for pattern in claim.paths if (regex := regex_of(pattern, place)))
+
+
+@cache
+def regex_of(pattern: str, place: tuple[str, ...] | None) -> re.Pattern[str] | None:
+    """For the paths that a claim's pattern names; None for a pod's where the kind has none."""
+    names = parts(pattern)
+    if names[0] in ("{pod}", "{pod-meta}"):
+        if place is None:
+            return None
+        names = [*place[:-1], "spec" if names[0] == "{pod}" else "metadata", *names[1:]]
+    regex = "/".join(
+        "[^/]*" if name == "*" else re.escape(name.replace("/", "~")).replace(r"\*", "[^/]*") for name in names
+    )
+    return re.compile(rf"{regex}(?:/.*)?")
 
 
 def changes(api_version: str, kind: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

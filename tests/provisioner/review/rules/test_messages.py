@@ -18,6 +18,7 @@ from provisioner.review.base.facts import ReviewRule
 from provisioner.review.rules import Phrase, messages_of, rule_ids
 from provisioner.review.rules.messages import messages_in
 from provisioner.values import ObjectRef, Section, Severity
+from tests.support.syntax_trees import trees_with
 
 # Phrases that stand in evidence and in no sentence, or that several rules share.
 WITHOUT_VALUE = {"advice", "entry", "proof", "said", "stated"}
@@ -148,8 +149,8 @@ def test_every_variant_that_the_code_names_has_a_message() -> None:
 
 def variants_in_code() -> Iterator[str]:
     """The first argument of each call of `finding` that is a text."""
-    for file in Path(provisioner.review.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
+    for _, tree in trees_with(r"\.finding\(", Path(provisioner.review.__file__).parent):
+        for node in ast.walk(tree):
             is_call = (
                 isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "finding"
             )

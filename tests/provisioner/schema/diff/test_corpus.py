@@ -12,6 +12,7 @@ import yaml
 from provisioner.schema import compare, validate_crd
 from provisioner.values import Severity
 from tests.support.folders import CORPUS
+from tests.support.sampling import sampled
 
 PAIRS = sorted(path.parent.name for path in CORPUS.glob("crd-pairs/*/new.yaml"))
 # What nobody can decide by two CRDs alone, forth or back, with the reason; every other finding is decided.
@@ -43,7 +44,7 @@ def test_every_pair_of_the_corpus_is_compared() -> None:
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("pair", sampled(PAIRS, str))
 def test_no_finding_about_a_real_pair_stays_open(pair: str) -> None:
     old, new = (read(CORPUS / "crd-pairs" / pair / file) for file in ("old.yaml", "new.yaml"))
     for way, before, after in (("forth", old, new), ("back", new, old)):

@@ -34,7 +34,7 @@ def url(repository: Repository) -> Iterator[str]:
     with Repo(str(repository.path)) as repo:
         app = make_wsgi_chain(DictBackend({"/": repo}))
         with make_server("127.0.0.1", 0, app, handler_class=Quiet) as server:
-            thread = threading.Thread(target=server.serve_forever)
+            thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
             thread.start()
             yield f"http://127.0.0.1:{server.server_port}/"
             server.shutdown()

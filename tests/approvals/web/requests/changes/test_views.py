@@ -261,8 +261,17 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("query", ["", "?view=split&lines=all"])
+LARGE = ("a hundred thousand lines", "a hundred thousand changed lines", "very many keys")
+
+
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        pytest.param(name, query, marks=pytest.mark.thorough if query and name in LARGE else ())
+        for name in HOSTILE
+        for query in ("", "?view=split&lines=all")
+    ],
+)
 def test_hostile_objects_are_shown_bounded_and_escaped(name: str, query: str, env: World, browse: Browse) -> None:
     after, before, words = HOSTILE[name]
     request = planned(env, action(after, before))
@@ -303,6 +312,7 @@ def test_a_definition_of_ten_thousand_lines_opens_in_half_a_second(env: World, b
     assert len(lines_in(text)) < 60
 
 
+@pytest.mark.thorough
 def test_five_thousand_objects_fit_into_a_page(env: World, browse: Browse) -> None:
     request = many(env, 200, 5_000)
     client = browse(env.ada)
