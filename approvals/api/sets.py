@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.helpers import forced_singular_serializer
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import action
 from rest_framework.request import Request as Http
@@ -27,9 +28,9 @@ class SetViewSet(ClusterScoped):
     queryset = Request.objects.none()  # for the description
     lookup_field = "name"
     lookup_value_regex = "[^/]+"
-    paged_actions = ()
+    paged_actions, pagination_class = (), None
 
-    @extend_schema(responses=shapes.SetSummariesSerializer)
+    @extend_schema(responses=forced_singular_serializer(shapes.SetSummariesSerializer), filters=False)
     def list(self, request: Http, *_: Any, **__: Any) -> Response:
         """All sets, those with something to decide first."""
         return Response(shapes.SetSummariesSerializer({"results": summaries(clusters=self.clusters())}).data)

@@ -312,7 +312,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "break-glass",
-        "let a request go in an emergency, past missing approvals and policies",
+        "let a request go in an emergency, past missing approvals, policies, rules and windows",
         _add_break_glass,
         break_glass,
         _BREAK_GLASS_EPILOG,
