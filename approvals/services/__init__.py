@@ -68,7 +68,7 @@ from approvals.services.sessions import (
     sharing_identity,
     sign_out,
 )
-from approvals.services.sets import (
+from approvals.services.sets.groups import (
     ChangeSet,
     GroupReport,
     MemberResult,

@@ -18,7 +18,7 @@ from approvals.errors import InvalidInput
 from approvals.models import Review
 from approvals.selectors.sets import SetMember, summaries
 from approvals.services import ChangeSet, GroupReport
-from approvals.services.sets import MAX_AT_ONCE, MAX_GROUPS
+from approvals.services.sets.groups import MAX_AT_ONCE, MAX_GROUPS
 from approvals.web.access_decorators import only_by_form, person, readable, signed_in
 from approvals.web.rendering import page
 from approvals.web.requests import overview

@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from approvals.api.serializers.requests import DifferencesSerializer
-from approvals.services.sets import MAX_AT_ONCE
+from approvals.services.sets.groups import MAX_AT_ONCE
 
 
 class SetSummarySerializer(serializers.Serializer[Any]):
