@@ -40,13 +40,13 @@ class MemberState(StrEnum):
     AT_WORK = "being applied"
     SETTLING = "not healthy"
     HEALTHY = "healthy"
-    PUTTING_BACK = "failed, and being put back"
+    RESTORING = "failed, and being restored"
     FAILED = "failed"
     ENDED = "ended without being applied"
     SKIPPED = "skipped"
 
 
-_FAILED = (MemberState.PUTTING_BACK, MemberState.FAILED)
+_FAILED = (MemberState.RESTORING, MemberState.FAILED)
 _UNREADY = (MemberState.UNDECIDED, MemberState.ENDED)
 
 
@@ -135,7 +135,7 @@ class RingHold:
 
 
 @dataclass(frozen=True, slots=True)
-class RingStanding:
+class RingProgress:
     """A ring and what follows it waits for: nothing where `waits` is empty. `since` is how long it has."""
 
     ring: Ring
@@ -168,10 +168,10 @@ class Rollout:
     def is_done(self) -> bool:
         return all(member.state is MemberState.HEALTHY for member in self.members)
 
-    def standings(self, now: datetime) -> Iterator[RingStanding]:
+    def progress(self, now: datetime) -> Iterator[RingProgress]:
         for position, ring in enumerate(self.rings):
             members = tuple(member for member in self.members if member.ring == position)
-            yield _standing(ring, members, is_approved=position in self.approved, now=now)
+            yield _progress(ring, members, is_approved=position in self.approved, now=now)
 
     def hold_of(self, cluster: str, name: str, now: datetime) -> RingHold | None:
         """Why this member may not begin now; None where nothing of the set is against it."""
@@ -186,10 +186,10 @@ class Rollout:
         for member in self.members:
             if member.state in (*_FAILED, *_UNREADY):
                 beside[member.cluster].append(member)
-        before: RingStanding | None = None  # the first ring that is not through
+        before: RingProgress | None = None  # the first ring that is not through
         found = {}
-        for standing in self.standings(now):
-            for member in standing.members:
+        for progress in self.progress(now):
+            for member in progress.members:
                 others = [one for one in beside[member.cluster] if one is not member]
                 failed = [one.name for one in others if one.state in _FAILED]
                 unready = [f"{one.name} ({one.state})" for one in others if one.state in _UNREADY]
@@ -197,12 +197,12 @@ class Rollout:
                     words = f"{some(failed, SHOWN)} of set {self.name} failed on this cluster, so the others stop here"
                     found[member.cluster, member.name] = RingHold(words)
                 elif before:
-                    words = f"ring {standing.ring.name} of set {self.name} waits for ring {before.ring.name}"
+                    words = f"ring {progress.ring.name} of set {self.name} waits for ring {before.ring.name}"
                     found[member.cluster, member.name] = RingHold(f"{words}: {before.words}", before.due_at)
                 elif unready:
                     words = f"on one cluster, set {self.name} is applied when all its members are approved"
                     found[member.cluster, member.name] = RingHold(f"{words}; waiting for {some(unready, SHOWN)}")
-            before = before or (None if standing.is_through else standing)
+            before = before or (None if progress.is_through else progress)
         return found
 
     def to_put_back(self) -> list[RolloutMember]:
@@ -214,7 +214,7 @@ class Rollout:
         return [member for member in self.members if member.cluster in stopped and member.state in applied]
 
 
-def _standing(ring: Ring, members: tuple[RolloutMember, ...], *, is_approved: bool, now: datetime) -> RingStanding:
+def _progress(ring: Ring, members: tuple[RolloutMember, ...], *, is_approved: bool, now: datetime) -> RingProgress:
     healthy = [member for member in members if member.state is MemberState.HEALTHY]
     left = [member for member in members if member.state not in (MemberState.HEALTHY, MemberState.SKIPPED)]
     # From the last one that became healthy; where nobody knows since when one is, it is taken for now.
@@ -230,7 +230,7 @@ def _standing(ring: Ring, members: tuple[RolloutMember, ...], *, is_approved: bo
     if needs_approval and not is_approved:
         why = "somebody has to approve what follows"
         waits.append(why if healthy or left else f"none of its members has become healthy, so {why}")
-    return RingStanding(
+    return RingProgress(
         ring,
         members,
         tuple(waits),

@@ -95,7 +95,7 @@ def test_a_wait_has_an_end_by_the_clock_where_nothing_else_is_waited_for() -> No
 
 def test_an_approval_is_asked_for_when_the_ring_is_healthy_also_while_it_soaks() -> None:
     def is_approvable(*members: RolloutMember, **more: Any) -> bool:
-        return next(rollout(*members, LAST, first=CANARY, **more).standings(NOW)).is_approvable
+        return next(rollout(*members, LAST, first=CANARY, **more).progress(NOW)).is_approvable
 
     healthy = member("east", 0, S.HEALTHY)
     assert is_approvable(healthy)
@@ -112,7 +112,7 @@ BESIDE = {
     S.UNDECIDED: "waiting for quay (not approved)",
     S.ENDED: "waiting for quay (ended without being applied)",
     S.FAILED: "quay of set spring failed on this cluster, so the others stop here",
-    S.PUTTING_BACK: "quay of set spring failed on this cluster, so the others stop here",
+    S.RESTORING: "quay of set spring failed on this cluster, so the others stop here",
 }
 
 
@@ -166,7 +166,7 @@ def test_no_member_begins_before_every_earlier_ring_is_through(
             assert set(there) <= {S.HEALTHY, S.SKIPPED}
             assert ring in approved or (S.HEALTHY in there and not needs_approval)
         beside = [each.state for each in members if each.cluster == one.cluster and each is not one]
-        assert not set(beside) & {S.FAILED, S.PUTTING_BACK, S.UNDECIDED, S.ENDED}
+        assert not set(beside) & {S.FAILED, S.RESTORING, S.UNDECIDED, S.ENDED}
 
 
 TAKES = [

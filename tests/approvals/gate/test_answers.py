@@ -66,6 +66,7 @@ ANSWERS: dict[str, dict[str, str]] = {
     # Nothing keeps Pratique from putting back what ran before a failed apply.
     "a freeze of everything": {"PLAN APPLY GO_ON CORRECT CREATE": "wait: outside-window"},
     "it is to be applied later": {"PLAN APPLY": "wait: apply-later"},
+    "an earlier ring is not healthy": {"PLAN APPLY": "wait: waits-for-ring"},
     "it is paused": {"PLAN APPLY GO_ON RESTORE CORRECT CREATE TAKE_AWAY": "wait: paused"},
     "another wish": {
         "PLAN APPLY": "wait: no-longer-wished",
