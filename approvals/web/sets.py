@@ -101,6 +101,7 @@ def _show(http: HttpRequest, found: ChangeSet, sent: Sent | None = None) -> Http
         )
     facts = {
         "set": found,
+        "order": services.read_order(clusters=readable(http), name=found.name),
         "groups": groups,
         "more_groups": max(0, len(found.groups) - MAX_GROUPS),
         "differing": sum(len(group.members) for group in found.groups[1:]) + len(found.alone),
