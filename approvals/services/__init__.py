@@ -83,7 +83,6 @@ from approvals.services.sets.rollouts import (
     approve_ring,
     end_order,
     make_order,
-    ordered_names,
     read_order,
     take_out,
 )
@@ -173,7 +172,6 @@ __all__ = [
     "mark_viewed",
     "may_change_policy",
     "may_write_policies",
-    "ordered_names",
     "page_of",
     "pause_deployment",
     "prove",

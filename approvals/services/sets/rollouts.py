@@ -13,7 +13,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, Max, OuterRef
+from django.db.models import Exists, Max, OuterRef, Subquery
 
 from approvals import access, audit, wake
 from approvals.access import Caller
@@ -36,7 +36,8 @@ from provisioner.sentences import some
 from provisioner.values import AccessRequest, Identity
 
 MOST_MEMBERS = 500
-MOST_ORDERS = 200
+# Of one person.
+MOST_ORDERS = 50
 MAX_REASON = 1000
 NAMED = 5
 HIDDEN = "the set has members on clusters that you cannot read: somebody who may approve all that waits in it does this"
@@ -81,11 +82,6 @@ def read_order(*, clusters: Collection[Cluster], name: str) -> ShownOrder | None
         rings.append(ShownRing(progress, members, len(progress.members) - len(members), has_begun))
         has_begun = has_begun and progress.is_through
     return ShownOrder(row.name, row.made_by, row.made_at, row.on_failure, tuple(rings))
-
-
-def ordered_names(*, clusters: Collection[Cluster]) -> list[str]:
-    """The sets with an order that have members on these clusters."""
-    return list(_rows(clusters).order_by("name").values_list("name", flat=True))
 
 
 def _rows(clusters: Collection[Cluster]) -> Any:
@@ -168,15 +164,18 @@ def _ring_of(deployment: BundleDeployment, rings: Sequence[Ring]) -> int:
 def _keep_order(
     name: str, rings: list[dict[str, Any]], on_failure: str, members: dict[BundleDeployment, int], actor: Actor
 ) -> Rollout:
-    if Rollout.objects.filter(ended_at=None).count() >= MOST_ORDERS:
-        raise InvalidInput(f"{MOST_ORDERS} sets have an order already: end some of them", field="name")
+    if Rollout.objects.filter(ended_at=None, made_by=actor.name).count() >= MOST_ORDERS:
+        raise InvalidInput(f"{MOST_ORDERS} sets have an order of yours already: end some of them", field="name")
     now = database_now()
     row = Rollout.objects.create(name=name, rings=rings, on_failure=on_failure, made_by=actor.name, made_at=now)
-    for deployment, ring in members.items():
-        requests = deployment.requests
-        current = requests.filter(state__in=OPEN).values_list("number", flat=True).first()
-        number = current or (requests.aggregate(last=Max("number"))["last"] or 0) + 1
-        MemberRow.objects.create(rollout=row, deployment=deployment, ring=ring, from_number=number)
+    current = Request.objects.filter(deployment=OuterRef("pk"), state__in=OPEN).values("number")[:1]
+    rows = BundleDeployment.objects.filter(pk__in=[deployment.pk for deployment in members])
+    numbers = rows.annotate(current=Subquery(current), last=Max("requests__number"))
+    first = {key: now_open or (last or 0) + 1 for key, now_open, last in numbers.values_list("pk", "current", "last")}
+    MemberRow.objects.bulk_create(
+        MemberRow(rollout=row, deployment=deployment, ring=ring, from_number=first[deployment.pk])
+        for deployment, ring in members.items()
+    )
     for deployment, ring in members.items():
         facts = {"set": name, "ring": ring + 1, "onFailure": on_failure}
         audit.record(verb="set.joined", actor=actor, deployment=deployment, facts=facts)
