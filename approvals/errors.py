@@ -339,6 +339,7 @@ class Awaits(StrEnum):
     ACCOUNT = "account"  # the installing ServiceAccount
     RIGHTS = "rights"  # any role or binding
     WINDOW = "window"  # any ChangeWindow
+    RING = "ring"  # how other members of the same set stand
 
 
 class Awaiting(TryLater):

@@ -8,7 +8,7 @@ from functools import partial
 
 from approvals import kubectl_reviews, wake
 from approvals.chat import deliveries, sending
-from approvals.ledger import claims
+from approvals.ledger import claims, rollouts
 from approvals.steps.mirroring.mirror import look_after
 from approvals.steps.running.observe import note_unknown
 from approvals.working import Recurring, Work, WorkStep, do
@@ -29,6 +29,7 @@ class LookAfter(Recurring):
         except PratiqueError as exc:
             # The sweep comes by again; the cluster page shows the problem.
             logger.warning("could not look after", extra={"deployment_id": self.key, "code": exc.code})
+        rollouts.wake_for(self.key)
         return False
 
     def step(self) -> WorkStep:

@@ -9,8 +9,9 @@ Who takes several locks takes them in this order, whether by asking for the lock
 5. rows of one table, by key: the inventory, what was left out, the drift of one object,
 6. the audit chain; after it only rows that are held already, or that nobody else can see yet.
 
-A catalog is locked alone, with no other row but its own editions and history: who follows it only reads it. So is an
-object that says how requests are decided.
+The order of a set is locked before all of these, and its members after the request. A catalog is locked alone, with no
+other row but its own editions and history: who follows it only reads it. So is an object that says how requests are
+decided.
 
 In another order two transactions wait for each other, and PostgreSQL ends one of them. Its foreign keys are a lock
 too, and the last one of all: at the commit, so after the audit chain, it locks (FOR KEY SHARE) every row that a new

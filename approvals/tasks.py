@@ -16,7 +16,7 @@ from approvals.catalogs.schedule import catalogs_to_show, schedule_rereads
 from approvals.chat import deliveries
 from approvals.clock import database_now
 from approvals.errors import StoreUnavailable
-from approvals.ledger import claims, deciding_objects, drifts, optionals, pivots, references, strays
+from approvals.ledger import claims, deciding_objects, drifts, optionals, pivots, references, rollouts, strays
 from approvals.lifecycle import AT_WORK, OPEN, State
 from approvals.models import BundleComparison, BundleDeployment, Catalog, DecidingObject, FollowedPackage, Request
 from approvals.steps import source_checks
@@ -25,6 +25,7 @@ from approvals.steps.catalogs import comparison, refresh
 from approvals.steps.catalogs.comparison import CompareBundles
 from approvals.steps.catalogs.refresh import RefreshCatalog
 from approvals.steps.mirroring.deciding_status import ShowDecidingObject
+from approvals.steps.rollouts import look_at_rollout as look_at_members
 from approvals.steps.running.correct import correct
 from approvals.steps.source_checks import LookForUpgrades
 from approvals.working import do
@@ -78,6 +79,11 @@ def refresh_catalog(catalog_id: int) -> None:
 @shared_task(name="approvals.show_deciding_object")
 def show_deciding_object(object_id: int) -> None:
     do(ShowDecidingObject(object_id))
+
+
+@shared_task(name="approvals.look_at_rollout")
+def look_at_rollout(rollout_id: int) -> None:
+    look_at_members(rollout_id)
 
 
 @shared_task(name="approvals.compare_bundles")
@@ -155,6 +161,8 @@ def sweep() -> None:
     for pk in deliveries.overdue(now):
         act_on_delivery.delay(pk)
     pivots.take_up_waiting()
+    for pk in rollouts.open_rollouts():
+        wake.rollout(pk)
     for pk in kubectl_reviews.pending_clusters(now):
         wake.kubectl_reviews(pk)
     for pk in _unseen(now):

@@ -61,6 +61,11 @@ def deciding_object(object_id: int) -> None:
     transaction.on_commit(lambda: _send("approvals.show_deciding_object", object_id))
 
 
+def rollout(rollout_id: int) -> None:
+    """Have a worker look which members of an ordered set may go on."""
+    transaction.on_commit(lambda: _send("approvals.look_at_rollout", rollout_id))
+
+
 def comparison(comparison_id: int) -> None:
     """Have a worker compare two bundles, as somebody asked."""
     transaction.on_commit(lambda: _send("approvals.compare_bundles", comparison_id))

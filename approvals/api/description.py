@@ -104,6 +104,11 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
     ("api-policy", "destroy"): (*_WISHING, errors.NoVersion),
     ("api-policy-test", "create"): (errors.InvalidInput,),
     ("api-set", "review"): (errors.InvalidInput, errors.UnlikeMember),
+    ("api-set", "order"): (errors.NotAllowed, errors.InvalidInput),
+    **{
+        ("api-set", action): (errors.NotAllowed, errors.SelfApproval, errors.NotOpen, errors.InvalidInput)
+        for action in ("approve_ring", "take_out", "end_order")
+    },
     ("api-cluster", "calendar"): (errors.NotAllowed,),
     ("api-catalog", "comparison"): (errors.NotAllowed, errors.InvalidInput),
     ("api-catalog", "compare"): (errors.NotAllowed, errors.InvalidInput, errors.TooMany),

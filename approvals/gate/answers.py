@@ -36,7 +36,7 @@ _ASKERS = ("requesters", "too_old", "sources")
 _READ = "read_unattended"
 _READY = (
     *("cluster_uid", "desired_spec", "account", *_ASKERS, _READ, "subject", "approved", *_PEOPLE, "rules"),
-    *("unmet", "offers", "windows"),
+    *("unmet", "offers", "windows", "orders"),
 )
 _STANDING = ("running", "cluster_uid", "desired_spec", "account", "subject", "approved")
 _NEEDS: dict[GateQuestion, tuple[str, ...]] = {

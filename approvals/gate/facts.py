@@ -10,6 +10,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from approvals.deciding.approval_rules import ApprovalRule, Voter
 from approvals.deciding.change_windows import Windows
+from approvals.deciding.rings import Rollout
 from approvals.gate.answers import GateQuestion
 from approvals.ledger.digests import ReviewSubject
 from approvals.policy import Lapsed
@@ -313,6 +314,7 @@ class GateFacts:
     """Everything that an answer is made of. What is NOT_READ has no part in the question.
 
     `offers` are what catalogs say against the bundles of the request now, and did not when it was reported, in words.
+    `orders` are those of the sets that the request belongs to.
     """
 
     question: GateQuestion
@@ -337,6 +339,7 @@ class GateFacts:
     came: Fact[tuple[str, ...]] = NOT_READ
     unmet: Fact[str] = NOT_READ
     windows: Fact[Windows] = NOT_READ
+    orders: Fact[tuple[Rollout, ...]] = NOT_READ
     offers: Fact[tuple[str, ...]] = NOT_READ
     plan: Fact[PlanFacts] = NOT_READ
     unseen: Fact[Unseen] = NOT_READ

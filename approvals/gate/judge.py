@@ -46,7 +46,7 @@ def judge(facts: GateFacts, now: datetime) -> GateAnswer:
             reason(RefusalKind.EXPIRED, f"the request expired at {about.expires_at:%Y-%m-%d %H:%M} UTC", about)
         )
     # A break-glass goes past what these say, so also past that they could not be asked.
-    skipped = ("guards", "rules", "windows") if people.break_glass_of(facts) else ()
+    skipped = ("guards", "rules", "windows", "orders") if people.break_glass_of(facts) else ()
     for name, fact in facts.needed():
         if name in skipped:
             continue
@@ -58,6 +58,7 @@ def judge(facts: GateFacts, now: datetime) -> GateAnswer:
             found.append(reason(RefusalKind.TOO_OLD, f"the information is too old: {label}", about))
     found += check_windows(facts, now)
     found += chain.from_iterable(check(facts) for check in _CHECKS[facts.question])
+    found += check_rings(facts, now)
     if facts.question == GateQuestion.RESTORE:
         found = [*found, *_end_restore(facts, found)]
     # What changes faster than people can review it is not reported again for ever: who asks again looks why. What was
@@ -273,6 +274,15 @@ def check_windows(facts: GateFacts, now: datetime) -> Iterator[Reason]:
 
 def _when_open(at: datetime | None) -> str:
     return f"the next opening is at {at:%Y-%m-%d %H:%M} UTC" if at else "it does not open within a year"
+
+
+def check_rings(facts: GateFacts, now: datetime) -> Iterator[Reason]:
+    """Other members of the same set come first. What has begun is finished, and a break-glass does not wait."""
+    if "orders" not in facts.question.needs or people.break_glass_of(facts) is not None:
+        return
+    for order in value_of(facts.orders) or ():
+        if hold := order.hold_of(facts.about.cluster, facts.about.name, now):
+            yield reason(RefusalKind.WAITS_FOR_RING, hold.words, facts.about, due_at=hold.due_at)
 
 
 def check_revocation(facts: GateFacts) -> Iterator[Reason]:

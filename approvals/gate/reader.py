@@ -43,7 +43,7 @@ from approvals.gate.people import accepted
 from approvals.gate.plan_facts import Approved, came_of, collisions_of, plan_facts
 from approvals.gate.rule_facts import rules_of
 from approvals.gate.rules import RuleNeeds, standings
-from approvals.ledger import rounds
+from approvals.ledger import rollouts, rounds
 from approvals.ledger.digests import ReviewSubject
 from approvals.ledger.pivots import why_unknown
 from approvals.lifecycle import AT_WORK
@@ -122,6 +122,7 @@ def approved(
         unreviewed=deletions.by_records(request),
         unmet=learn(partial(unmet_words, request, api), may_be_final=True),
         windows=_windows(request, api),
+        orders=_record(lambda: rollouts.orders_of(request)),
         offers=_record(lambda: bundle_choice.list_new_problems(request)),
     )
     return facts, loaded

@@ -350,6 +350,15 @@ class RefusalKind(Enum):
         "Whoever may change or delete the ChangeWindow corrects it; the request then continues automatically.",
         awaits=Awaits.WINDOW,
     )
+    WAITS_FOR_RING = RefusalRow(
+        Next.WAIT,
+        "waits-for-ring",
+        "other members of the same set come first: those of an earlier ring, or on the same cluster",
+        "No action needed where the message gives a time. Else the page of the set says who is waited for. Someone who "
+        "may `approve` all that waits in the set can approve what follows a ring, take a deployment out, or end the "
+        "order.",
+        awaits=Awaits.RING,
+    )
     APPLY_LATER = RefusalRow(
         Next.WAIT,
         "apply-later",

@@ -41,6 +41,7 @@ from approvals.models.review import (
     Verdict,
     VoidedRound,
 )
+from approvals.models.rollout import RingApproval, Rollout, RolloutMember
 
 __all__ = [
     "ACCEPT",
@@ -93,6 +94,9 @@ __all__ = [
     "Review",
     "ReviewAdmission",
     "Revision",
+    "RingApproval",
+    "Rollout",
+    "RolloutMember",
     "SavedView",
     "SignIn",
     "SourceHost",

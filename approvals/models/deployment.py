@@ -36,6 +36,9 @@ class Cluster(models.Model):
     refused_by = models.CharField(max_length=100, blank=True)
     refused_at = models.DateTimeField(null=True, blank=True)
     credentials_end = models.DateTimeField(null=True, blank=True, help_text="of those it is registered with")
+    labels = models.JSONField(
+        default=dict, db_default={}, blank=True, help_text="what operators say of it: rings go by these"
+    )
     watched_by = models.CharField(max_length=100, blank=True)
     watched_until = models.DateTimeField(null=True, blank=True)
     watch_deaths = models.PositiveIntegerField(default=0, help_text="watchers that died since one saw everything")
@@ -83,6 +86,9 @@ class BundleDeployment(Claimed):
     problem = models.TextField(blank=True)
     health = models.CharField(max_length=20, blank=True)
     health_message = models.TextField(blank=True)
+    healthy_since = models.DateTimeField(
+        null=True, blank=True, help_text="when it last became healthy; counts while it is"
+    )
     seen_at = models.DateTimeField()
     looked_after_at = models.DateTimeField(null=True, blank=True)
     # Counted by whoever watches (ledger.drifts); by number, because clocks differ. Health was read as of the second.

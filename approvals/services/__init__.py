@@ -5,7 +5,7 @@ from approvals.gate.unseen_limits import why_not_unseen
 from approvals.services.approval_terms import Acknowledgement, acknowledgements, collisions, page_of, to_acknowledge
 from approvals.services.break_glass import break_glass, check_may_break_glass, give_review, review_afterwards
 from approvals.services.chat import issue_link_code, link_chat_account, unlink_chat_account
-from approvals.services.clusters import Replacing, register_cluster, remove_cluster
+from approvals.services.clusters import Replacing, label_cluster, register_cluster, remove_cluster
 from approvals.services.command_line_tokens import (
     CommandLineCode,
     CommandLineIssuer,
@@ -68,7 +68,7 @@ from approvals.services.sessions import (
     sharing_identity,
     sign_out,
 )
-from approvals.services.sets import (
+from approvals.services.sets.groups import (
     ChangeSet,
     GroupReport,
     MemberResult,
@@ -77,6 +77,14 @@ from approvals.services.sets import (
     read_groups,
     read_set,
     review_set,
+)
+from approvals.services.sets.rollouts import (
+    ShownOrder,
+    approve_ring,
+    end_order,
+    make_order,
+    read_order,
+    take_out,
 )
 from approvals.services.sign_ins import (
     Browser,
@@ -112,8 +120,10 @@ __all__ = [
     "Rights",
     "Rotation",
     "SetGroup",
+    "ShownOrder",
     "Waiver",
     "acknowledgements",
+    "approve_ring",
     "ask_again",
     "awaited_proxy",
     "break_glass",
@@ -139,6 +149,7 @@ __all__ = [
     "disable_policy",
     "dismiss",
     "end_api_token",
+    "end_order",
     "end_other_sessions",
     "end_session",
     "end_sessions_of_issuer",
@@ -152,9 +163,11 @@ __all__ = [
     "give_review",
     "issue_link_code",
     "known_as",
+    "label_cluster",
     "link_chat_account",
     "link_identity",
     "make_dependencies",
+    "make_order",
     "map_identity",
     "mark_news_read",
     "mark_viewed",
@@ -169,6 +182,7 @@ __all__ = [
     "read_document",
     "read_group",
     "read_groups",
+    "read_order",
     "read_set",
     "register_cluster",
     "reinstate_revision",
@@ -198,6 +212,7 @@ __all__ = [
     "sign_in_with_password",
     "sign_out",
     "stop_changes",
+    "take_out",
     "to_acknowledge",
     "unlink_chat_account",
     "unlink_identity",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
@@ -19,6 +20,8 @@ from approvals.services import identity
 from provisioner.errors import BadSource, PratiqueError
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_./]{0,251}[A-Za-z0-9])?", re.ASCII)
+MOST_LABELS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,27 @@ def _replace(key: int, kubeconfig: str, uids: Uids, by: Actor) -> Cluster:
     cluster.save(update_fields=["kubeconfig", "uid", "removed_at"])
     audit.record(verb="cluster.registered", actor=by, facts=facts)
     return cluster
+
+
+@transaction.atomic(durable=True)
+def label_cluster(*, cluster: Cluster, changes: Sequence[str], by: Actor) -> dict[str, str]:
+    """Set labels (`key=value`) and remove others (`key-`); all labels that it has then. Raises InvalidInput."""
+    row = for_change(Cluster.objects.filter(pk=cluster.pk)).get()
+    labels: dict[str, str] = dict(row.labels)
+    for change in changes:
+        key, is_set, value = change.partition("=")
+        if not is_set and key.endswith("-") and LABEL.fullmatch(key[:-1]):
+            labels.pop(key[:-1], None)
+        elif is_set and LABEL.fullmatch(key) and (not value or LABEL.fullmatch(value)):
+            labels[key] = value
+        else:
+            raise InvalidInput(f"{change[:80]!r} is no label; expected KEY=VALUE or KEY-", field="labels")
+    if len(labels) > MOST_LABELS:
+        raise InvalidInput(f"{len(labels)} labels; at most {MOST_LABELS} are kept", field="labels")
+    row.labels = labels
+    row.save(update_fields=["labels"])
+    audit.record(verb="cluster.labelled", actor=by, facts={"cluster": row.name, "labels": labels})
+    return labels
 
 
 def remove_cluster(*, cluster: Cluster, by: Actor) -> list[BundleDeployment]:

@@ -23,7 +23,7 @@ from approvals.clock import database_now
 from approvals.errors import LostClaim
 from approvals.gate import Approved, NoLongerWished, reader, reviewed_report
 from approvals.gate.facts import NOT_READ, Fact, Known, Unseen, value_of
-from approvals.gate.judge import FRESH, check_windows
+from approvals.gate.judge import FRESH, check_rings, check_windows
 from approvals.gate.plan_options import moments_of
 from approvals.ledger import claims, moves, optionals, pivots, rounds, strays
 from approvals.ledger.holds import note_hold
@@ -162,10 +162,12 @@ class _Again:
 
 
 def _keep_hold(request: Request, facts: gate.GateFacts) -> None:
-    """Whether windows hold it, whatever else does: the time until they let go does not age what people proved."""
+    """Whether windows or rings hold it, whatever else does: until they let go, what people proved does not age."""
     if isinstance(facts.windows, Known):
-        hold = next(check_windows(facts, database_now()), None)
-        note_hold(request, is_held=hold is not None, until=hold.due_at if hold else None)
+        now = database_now()
+        dues = [hold.due_at for hold in (*check_windows(facts, now), *check_rings(facts, now))]
+        known = [due for due in dues if due]
+        note_hold(request, is_held=bool(dues), until=max(known) if known and len(known) == len(dues) else None)
 
 
 @transaction.atomic(durable=True)

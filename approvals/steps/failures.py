@@ -43,7 +43,7 @@ def postpone_request(request: Request, error: TryLater) -> None:
     """Have a request wait for another try. Nothing is lost: the sweeper wakes it when its time has come."""
     row = locked(request.pk)
     claims.check_same_holder(row, request)
-    if isinstance(error, Waiting) and error.awaits == Awaits.WINDOW:
+    if isinstance(error, Waiting) and error.awaits in (Awaits.WINDOW, Awaits.RING):
         retries.hold_until(row, error, error.due_at, database_now())
         return
     is_costly = isinstance(error, Waiting) and error.is_costly

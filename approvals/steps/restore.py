@@ -25,7 +25,7 @@ from approvals.errors import LostClaim
 from approvals.gate import Back, reader
 from approvals.gate.plan_facts import public_words
 from approvals.gate.plan_options import owned, plan_options
-from approvals.ledger import claims, moves, pivots, strays
+from approvals.ledger import claims, moves, pivots, rollouts, strays
 from approvals.ledger.moves import both_locked, locked, move
 from approvals.lifecycle import OPEN, Event, State
 from approvals.models import AuditEntry, BundleDeployment, Outcome, Report, Request, Revision
@@ -190,7 +190,7 @@ def _begin(request: Request, target: RestoreTarget, worker: str) -> bool:
     claims.check_held(request.pk, worker)
     if row.revision.state != Revision.State.ACTIVE:
         return True
-    if row.revision.healthy_at:
+    if row.revision.healthy_at and not rollouts.is_put_back(row):
         followed_packages.ask_soon(deployment)
         move(row, Event.FINISH, actor=MACHINE, facts={"healthy": True}, problem="", problem_code="")
         Revision.objects.filter(request=row).update(message="")
@@ -280,7 +280,7 @@ def decide_restore(revision: Revision, deployment: BundleDeployment, since: Sinc
     )
 
 
-def settle_overdue(revision: Revision, deployment: BundleDeployment, problem: str) -> str:
+def settle_overdue(revision: Revision, deployment: BundleDeployment, problem: str, *, code: str = CODE) -> str:
     """Have what ran before put back where that is to be, because of `problem`; what people are told of it.
 
     Needs the deployment's lock; a worker does the rest (`run`).
@@ -299,8 +299,8 @@ def settle_overdue(revision: Revision, deployment: BundleDeployment, problem: st
             row,
             Event.RESTORE,
             actor=MACHINE,
-            facts={"revision": revision.number, "code": CODE, "why": problem},
-            problem_code=CODE,
+            facts={"revision": revision.number, "code": code, "why": problem},
+            problem_code=code,
             problem=problem,
             attempts=0,
             worked_seconds=0.0,

@@ -24,6 +24,7 @@ from provisioner.errors import PratiqueError, UnknownKind
 
 KINDS: dict[Awaits, tuple[tuple[str, str], ...]] = {
     Awaits.WINDOW: (),  # these have a watch of their own (watch.own_kinds)
+    Awaits.RING: (),  # nothing in the cluster tells: ledger.rollouts has those looked at that may go on
     Awaits.ACCOUNT: (("", "ServiceAccount"),),
     Awaits.RIGHTS: tuple((RBAC_GROUP, kind) for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")),
 }

@@ -18,7 +18,7 @@ from approvals.errors import InvalidInput
 from approvals.models import Review
 from approvals.selectors.sets import SetMember, summaries
 from approvals.services import ChangeSet, GroupReport
-from approvals.services.sets import MAX_AT_ONCE, MAX_GROUPS
+from approvals.services.sets.groups import MAX_AT_ONCE, MAX_GROUPS
 from approvals.web.access_decorators import only_by_form, person, readable, signed_in
 from approvals.web.rendering import page
 from approvals.web.requests import overview
@@ -101,6 +101,7 @@ def _show(http: HttpRequest, found: ChangeSet, sent: Sent | None = None) -> Http
         )
     facts = {
         "set": found,
+        "order": services.read_order(clusters=readable(http), name=found.name),
         "groups": groups,
         "more_groups": max(0, len(found.groups) - MAX_GROUPS),
         "differing": sum(len(group.members) for group in found.groups[1:]) + len(found.alone),

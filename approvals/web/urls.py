@@ -13,6 +13,7 @@ from approvals.web import (
     inbox,
     me,
     policies,
+    set_orders,
     sets,
 )
 from approvals.web.catalogs import catalogs, packages
@@ -102,7 +103,9 @@ urlpatterns = [
     path("rules/<slug:slug>/of/<slug:cluster>/<str:name>/edit", deciding.edit, name="rule-edit"),
     path("rules/<slug:slug>/of/<slug:cluster>/<str:name>/delete", deciding.delete, name="rule-delete"),
     path("sets", sets.index, name="sets"),
+    path("new-set", set_orders.new, name="set-new"),
     path("sets/<str:name>", sets.show, name="set"),
+    path("sets/<str:name>/order", set_orders.change, name="set-order"),
     path("sets/<str:name>/review", sets.review, name="set-review"),
     path("audit", audit.index, name="audit"),
     path("audit/export", audit.export, name="audit-export"),

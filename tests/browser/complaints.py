@@ -38,6 +38,8 @@ CHECKED = [
     "policies",
     "policy",
     "policy-form",
+    "set",
+    "set-form",
     "audit",
     "me",
 ]

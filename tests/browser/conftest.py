@@ -25,6 +25,7 @@ from approvals.project.celery import app
 from approvals.selectors.sets import LABEL
 from tests.support import comparisons
 from tests.support.approvals.fixtures import World
+from tests.support.approvals.rollouts import ordered
 from tests.support.patience import scaled
 from tests.support.servers.fixtures import PAGE_TIMEOUT_MILLISECONDS
 from tests.support.servers.issuer import CLIENT, RunningIssuer, start_issuer
@@ -124,10 +125,13 @@ def addresses(live_server: LiveServer, env: World, afternoon: dict[str, Any]) ->
     for name in ("serious", "quiet", "deleting"):
         BundleDeployment.objects.filter(requests=afternoon[name]).update(labels={LABEL: "spring"})
         Report.objects.filter(request=afternoon[name]).update(likeness={"digest": name, "needs": []})
+    rings = [{"name": "canary", "soakMinutes": 60, "requiresApproval": True}, {"name": "rest"}]
+    ordered("spring", rings, (afternoon["quiet"], 0), (afternoon["serious"], 1), (afternoon["deleting"], 1))
     paths = {
         "inbox": "/",
         "sets": "/sets",
         "set": "/sets/spring",
+        "set-form": "/new-set?name=spring",
         "all-requests": "/?tab=all",
         "request": f"/requests/{serious}",
         "reviewed-request": f"/requests/{afternoon['quiet'].uid}",

@@ -71,8 +71,13 @@ from approvals.api.serializers.requests import (
 from approvals.api.serializers.sets import (
     ChangeSetSerializer,
     MemberResultsSerializer,
+    OrderReasonInput,
+    RingApprovalInput,
+    SetOrderInput,
+    SetOrderSerializer,
     SetReviewInput,
     SetSummariesSerializer,
+    TakeOutInput,
 )
 
 __all__ = [
@@ -103,6 +108,7 @@ __all__ = [
     "MemberResultsSerializer",
     "NewPolicyInput",
     "NewTokenSerializer",
+    "OrderReasonInput",
     "OutcomeSerializer",
     "PackageSerializer",
     "PackageSummarySerializer",
@@ -120,11 +126,15 @@ __all__ = [
     "ReviewSerializer",
     "RevisionSerializer",
     "RevokeInput",
+    "RingApprovalInput",
     "RollbackInput",
     "RotateInput",
+    "SetOrderInput",
+    "SetOrderSerializer",
     "SetReviewInput",
     "SetSummariesSerializer",
     "SpecInput",
+    "TakeOutInput",
     "TokenSerializer",
     "WithdrawInput",
     "comparison_record",

@@ -34,7 +34,7 @@ class ClusterSerializer(serializers.ModelSerializer[Cluster]):
 
     class Meta:
         model = Cluster
-        fields = ["name", "uid", "version", "reached_at", "problem"]
+        fields = ["name", "uid", "version", "reached_at", "problem", "labels"]
 
 
 class RevisionSerializer(serializers.ModelSerializer[Revision]):

@@ -7,7 +7,9 @@ from typing import Any
 from rest_framework import serializers
 
 from approvals.api.serializers.requests import DifferencesSerializer
-from approvals.services.sets import MAX_AT_ONCE
+from approvals.deciding.rings import MOST_RINGS, OnFailure
+from approvals.services.sets.groups import MAX_AT_ONCE
+from approvals.services.sets.rollouts import MAX_REASON, MOST_MEMBERS
 
 
 class SetSummarySerializer(serializers.Serializer[Any]):
@@ -57,8 +59,76 @@ class AloneMemberSerializer(serializers.Serializer[Any]):
     why = serializers.CharField()
 
 
+class RingMemberSerializer(serializers.Serializer[Any]):
+    cluster = serializers.CharField()
+    deployment = serializers.CharField(source="name")
+    state = serializers.CharField(help_text="how far it is, in words")
+    since = serializers.DateTimeField(allow_null=True)
+    why = serializers.CharField(
+        help_text="why nobody waits for it, or why its previous revision was not restored; else empty"
+    )
+
+
+class RingSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(source="ring.name")
+    has_begun = serializers.BooleanField(help_text="whether every ring before it is through")
+    waits_for = serializers.ListField(
+        source="progress.waits", child=serializers.CharField(), help_text="what the next ring waits for; empty: nothing"
+    )
+    since = serializers.DateTimeField(source="progress.since", allow_null=True, help_text="since when it does")
+    due_at = serializers.DateTimeField(
+        source="progress.due_at", allow_null=True, help_text="when that is over by the clock, where nothing else is due"
+    )
+    can_be_approved = serializers.BooleanField(
+        source="progress.is_approvable", help_text="whether somebody has to approve what follows, and can do it now"
+    )
+    members = RingMemberSerializer(many=True)
+    hidden = serializers.IntegerField(help_text="members on clusters that you cannot read")
+
+
+class SetOrderSerializer(serializers.Serializer[Any]):
+    made_by = serializers.CharField()
+    made_at = serializers.DateTimeField()
+    on_failure = serializers.CharField()
+    rings = RingSerializer(many=True)
+
+
+class OrderedMemberInput(serializers.Serializer[Any]):
+    cluster = serializers.CharField(max_length=63)
+    deployment = serializers.CharField(max_length=253)
+
+
+class SetOrderInput(serializers.Serializer[Any]):
+    members = serializers.ListField(
+        child=OrderedMemberInput(),
+        max_length=MOST_MEMBERS,
+        default=list,
+        help_text="empty: those that carry the label of the set and have an open request",
+    )
+    rings = serializers.ListField(
+        child=serializers.DictField(),
+        max_length=MOST_RINGS,
+        help_text="each with name, clusters (names or globs), matchLabels of clusters, soakMinutes, requiresApproval",
+    )
+    on_failure = serializers.ChoiceField(choices=[*OnFailure], default=OnFailure.STOP)
+
+
+class RingApprovalInput(serializers.Serializer[Any]):
+    ring = serializers.CharField(max_length=63, help_text="the ring that is healthy: what follows it may begin")
+    reason = serializers.CharField(max_length=MAX_REASON)
+
+
+class OrderReasonInput(serializers.Serializer[Any]):
+    reason = serializers.CharField(max_length=MAX_REASON)
+
+
+class TakeOutInput(OrderedMemberInput):
+    reason = serializers.CharField(max_length=MAX_REASON)
+
+
 class ChangeSetSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
+    order = SetOrderSerializer(allow_null=True, help_text="null: each member is applied as soon as it is approved")
     groups = SetGroupSerializer(many=True, help_text="the largest first")
     more_groups = serializers.IntegerField(help_text="how many groups are left out")
     alone = AloneMemberSerializer(many=True, help_text="members in review that are compared with no other, and why")

@@ -1,4 +1,4 @@
-"""What tells whether requests of a change set are alike, kept with each report (approvals.services.sets)."""
+"""What tells whether requests of a change set are alike, kept with each report (approvals.services.sets.groups)."""
 
 from __future__ import annotations
 

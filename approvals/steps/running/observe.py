@@ -158,7 +158,9 @@ def _set_health(row: BundleDeployment, state: HealthState, words: str) -> None:
     """With an audit row where the state is another one. Needs the deployment's lock."""
     was = row.health
     row.health, row.health_message = state, words
-    row.save(update_fields=["health", "health_message"])
+    if was != state:
+        row.healthy_since = database_now() if state == HealthState.CURRENT else None
+    row.save(update_fields=["health", "health_message", "healthy_since"])
     if was != state:
         audit.record(
             verb="deployment.health",

@@ -7,6 +7,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -19,17 +20,21 @@ from provisioner.cli.kubectl.service import ENVIRONMENT, Service, service_url, t
 from provisioner.cli.kubectl.tables import table
 from provisioner.cli.kubectl.terminal import is_agreed, page
 from provisioner.escaping import visible
+from provisioner.render import YamlLimits, load_all
 from provisioner.sentences import and_more, number
 from provisioner.values import Severity
 
 OK, NOT_ALL = 0, 1
 DECISIONS = {"approve": "Approve", "deny": "Deny"}
+# What is done with the order of a set, by the part of the address.
+ORDERS = {"order": "order", "approve-ring": "order/approve", "take-out": "order/take-out", "end-order": "order/end"}
+LIMITS = YamlLimits(max_nodes=20_000, max_characters=1_000_000)
 # As many as the service takes at once, and as many lines as are read of a list.
 MOST_DECIDED = 50
 MOST_SHOWN = 50
 # What is worse than notable is approved in the browser, where its name has to be typed.
 SERIOUS = Severity.DANGEROUS
-HELP = "list change sets, show one by groups that are alike, or decide on its largest group"
+HELP = "list change sets, show one by groups that are alike, decide on a group, or apply its members in rings"
 EPILOG = """\
 A set is all BundleDeployments with the same label core.rukpak.io/set, on all
 clusters that you can read. Members are alike if their purpose, options, rendered
@@ -39,6 +44,11 @@ set                    list the sets
 set NAME               show the groups of a set, and how they differ
 set NAME approve       approve the members of a group, after you confirm
 set NAME deny          deny them; needs --reason
+set NAME order -f FILE give the set an order: FILE is YAML with rings, and with
+                       onFailure and members (lists of cluster, deployment)
+set NAME approve-ring  let what follows --ring begin; needs --reason
+set NAME take-out      take --member out of the order; needs --reason
+set NAME end-order     apply each member as soon as it is approved
 
 The group is the largest one, or that of --group. Each member gets a review of its
 own, and Kubernetes is asked about each. Needs a login (`login --help`); to decide,
@@ -56,8 +66,12 @@ Record = Mapping[str, Any]
 
 def add(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("name", metavar="NAME", nargs="?", default="", help="name of a set")
-    sub.add_argument("action", choices=DECISIONS, nargs="?", default=None, help="decide on one group of the set")
+    actions = [*DECISIONS, *ORDERS]
+    sub.add_argument("action", choices=actions, nargs="?", default=None, help="decide on a group, or order the set")
     sub.add_argument("--group", metavar="N", type=int, default=1, help="number of the group; default: %(default)s")
+    sub.add_argument("-f", "--filename", metavar="FILE", default="", help="rings of the order, as YAML; - is stdin")
+    sub.add_argument("--ring", default="", help="for approve-ring: name of the ring that is healthy")
+    sub.add_argument("--member", metavar="CLUSTER/NAME", default="", help="for take-out: the deployment")
     sub.add_argument("--reason", default="", help="reason, shown to the requesters and kept in the record")
     acknowledges = "a deletion, replacement or adoption in the plan that you accept; can be repeated"
     sub.add_argument("--acknowledge", metavar="ACTION", action="append", default=[], help=acknowledges)
@@ -74,9 +88,11 @@ def run(options: argparse.Namespace) -> int:
         raise Usage("sets are read at Pratique's service: log in there with `kubectl pratique login --service URL`")
     service = Service(url, login.token)
     address = f"sets/{quote(options.name, safe='')}" if options.name else "sets"
-    found = service.get(address)
+    found = {} if options.action in ORDERS else service.get(address)
     with told_by(service):
-        if options.action:
+        if options.action in ORDERS:
+            status, record, lines = OK, *_change_order(options, service, address)
+        elif options.action:
             status, record, lines = _decide(options, service, address, found)
         else:
             status, record, lines = OK, found, list(_set_lines(found) if options.name else _list_lines(found))
@@ -132,6 +148,63 @@ def _decide(
     return OK if all(one["recorded"] for one in results) else NOT_ALL, answer, lines
 
 
+def _change_order(options: argparse.Namespace, service: Service, address: str) -> tuple[Record, list[str]]:
+    """What the service answered, and that in words."""
+    action = options.action
+    if action == "order":
+        wish = _order_of(options.filename)
+        made = service.post(f"{address}/{ORDERS[action]}", wish)
+        return made, list(_order_lines(made))
+    if not options.reason.strip():
+        raise Usage("--reason is missing: say why the set may go on")
+    wish = {"reason": options.reason}
+    if action == "approve-ring":
+        wish["ring"] = options.ring
+        words = f"approve what follows ring {options.ring} of set {options.name}"
+    elif action == "take-out":
+        wish["cluster"], _, wish["deployment"] = options.member.partition("/")
+        words = f"take {options.member} out of the order of set {options.name}"
+    else:
+        words = f"end the order of set {options.name}"
+    if action != "end-order" and "" in wish.values():
+        raise Usage("--ring is missing" if action == "approve-ring" else "--member is not CLUSTER/NAME")
+    if not is_agreed(options, words):
+        raise Usage("nothing was changed")
+    service.post(f"{address}/{ORDERS[action]}", wish)
+    return {"done": action}, [f"done: {words}"]
+
+
+def _order_of(name: str) -> dict[str, Any]:
+    """The body that a file means."""
+    if not name:
+        raise Usage("-f FILE is missing: a file with rings")
+    try:
+        text = sys.stdin.read(LIMITS.max_characters + 1) if name == "-" else Path(name).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise Usage(f"{name}: {exc}") from exc
+    documents = load_all(text, name=name, limits=LIMITS)
+    found = documents[0] if len(documents) == 1 else None
+    if not isinstance(found, dict) or not isinstance(found.get("rings"), list):
+        raise Usage(f"{name} is not as expected: one YAML document with a list of rings")
+    if unknown := sorted(found.keys() - {"rings", "members", "onFailure"}):
+        raise Usage(f"{name} has the field {unknown[0]}; expected rings, members and onFailure")
+    names = {"rings": "rings", "members": "members", "onFailure": "on_failure"}
+    return {names[key]: value for key, value in found.items()}
+
+
+def _order_lines(order: Record) -> Iterator[str]:
+    yield f"order, made by {order['made_by']}; if a deployment fails on a cluster: {order['on_failure']}"
+    for ring in order["rings"]:
+        state = "through" if not ring["waits_for"] else "in progress" if ring["has_begun"] else "not begun"
+        yield f"  ring {ring['name']}: {state}"
+        yield from (f"    {words}" for words in ring["waits_for"])
+        for member in ring["members"][:MOST_SHOWN]:
+            why = f": {member['why']}" if member["why"] else ""
+            yield f"    {member['cluster']}/{member['deployment']} {member['state']}{why}"
+        if ring["hidden"]:
+            yield f"    {ring['hidden']} on clusters that you cannot read"
+
+
 def _list_lines(found: Record) -> Sequence[str]:
     heads = ("NAME", "WORST", "MEMBERS", "OPEN", "DECIDED")
     rows = [
@@ -142,6 +215,8 @@ def _list_lines(found: Record) -> Sequence[str]:
 
 
 def _set_lines(found: Record) -> Iterator[str]:
+    if found.get("order"):
+        yield from (*_order_lines(found["order"]), "")
     for position, group in enumerate(found["groups"], 1):
         yield from _group_lines(position, group)
         yield ""

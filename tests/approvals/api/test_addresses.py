@@ -41,7 +41,17 @@ BODY = {
     "digest": "sha256:x",
     "apply_at": None,
     "shown": "00000000-0000-0000-0000-000000000000",
-    "members": [{"request": "00000000-0000-0000-0000-000000000000", "subject_digest": "sha256:x"}],
+    "members": [
+        {
+            "request": "00000000-0000-0000-0000-000000000000",
+            "subject_digest": "sha256:x",
+            "cluster": "prod",
+            "deployment": "lighthouse",
+        }
+    ],
+    "rings": [{"name": "all"}],
+    "ring": "all",
+    "deployment": "lighthouse",
 }
 
 
@@ -110,6 +120,10 @@ def test_S02_the_table_has_every_method_that_changes_something() -> None:
         ("api-request-dependencies", "post"),
         ("api-request-dismiss", "post"),
         ("api-set-review", "post"),
+        ("api-set-order", "post"),
+        ("api-set-order-approve", "post"),
+        ("api-set-order-take-out", "post"),
+        ("api-set-order-end", "post"),
         ("api-catalog-changes", "post"),
         ("api-policy-detail", "put"),
         ("api-policy-detail", "delete"),

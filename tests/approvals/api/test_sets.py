@@ -42,3 +42,27 @@ def test_what_is_no_decision_on_a_set_changes_nothing(env: World, call: Call) ->
         assert (answer.status_code, problem_of(answer)["code"]) == (422, "invalid-input"), change
     assert problem_of(call(env.ada, "post", "sets/autumn/review", reviewed(one)))["code"] == "not-found"
     assert not Review.objects.exists()
+
+
+def test_an_order_is_made_shown_and_ended(env: World, call: Call) -> None:
+    env.kubernetes.allow("ada", "update")
+    pair = [member(env.cluster, name, env.rita) for name in ("a", "b")]
+    wish = {
+        "members": [{"cluster": "prod", "deployment": one.deployment.name} for one in pair],
+        "rings": [{"name": "all", "soakMinutes": 5}],
+    }
+    made = call(env.ada, "post", "sets/spring/order", wish)
+    assert made.status_code == 201, made.content
+    (ring,) = json.loads(call(env.ada, "get", "sets/spring").content)["order"]["rings"]
+    assert ring["waits_for"][0] == "0 of 2 members healthy, 2 not approved"
+    assert [(one["cluster"], one["deployment"], one["state"]) for one in ring["members"]] == [
+        ("prod", "a", "not approved"),
+        ("prod", "b", "not approved"),
+    ]
+    assert problem_of(call(env.ada, "post", "sets/spring/order", wish))["code"] == "invalid-input"
+    early = call(env.ada, "post", "sets/spring/order/approve", {"ring": "all", "reason": "seen"})
+    assert (early.status_code, problem_of(early)["code"]) == (409, "not-open")
+    out = {"cluster": "prod", "deployment": "b", "reason": "not today"}
+    assert call(env.ada, "post", "sets/spring/order/take-out", out).status_code == 204
+    assert call(env.ada, "post", "sets/spring/order/end", {"reason": "done"}).status_code == 204
+    assert json.loads(call(env.ada, "get", "sets/spring").content)["order"] is None

@@ -67,6 +67,7 @@ ANSWERS: dict[str, dict[str, str]] = {
     "a freeze of everything": {"PLAN APPLY GO_ON CORRECT CREATE": "wait: outside-window"},
     "a window that nobody can read": {"PLAN APPLY CREATE CORRECT": "wait: window-unreadable"},
     "it is to be applied later": {"PLAN APPLY": "wait: apply-later"},
+    "an earlier ring is not healthy": {"PLAN APPLY": "wait: waits-for-ring"},
     "it is paused": {"PLAN APPLY GO_ON RESTORE CORRECT CREATE TAKE_AWAY": "wait: paused"},
     "another wish": {
         "PLAN APPLY": "wait: no-longer-wished",

@@ -32,6 +32,7 @@ from provisioner import rbac
 from provisioner.errors import BadSource
 from provisioner.rbac import RbacObjects, RbacSubject
 from provisioner.values import AccessRequest, ObjectRef
+from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import FakeKubernetes, acting
 
@@ -367,3 +368,17 @@ def test_the_approver_of_the_demo_may_read_what_stands_around_a_change(group: st
 
 def test_nobody_of_the_demo_is_given_secrets_by_it() -> None:
     assert not may(APPROVERS, "get", "", "secrets")
+
+
+def test_operators_label_clusters(db: None, capsys: pytest.CaptureFixture[str]) -> None:
+    world.cluster("east")
+    call_command("label_cluster", "east", "ring=canary", "region=eu")
+    call_command("label_cluster", "east", "region-", "env=")
+    assert Cluster.objects.get().labels == {"ring": "canary", "env": ""}
+    assert "east: env=, ring=canary" in capsys.readouterr().out
+    assert AuditEntry.objects.filter(verb="cluster.labelled").count() == 2
+    for wrong in ("ring", "=x", "a b=c", "ring=a\0", "x" * 300 + "=y", "-"):
+        with pytest.raises(CommandError, match="expected KEY=VALUE or KEY-"):
+            call_command("label_cluster", "east", wrong)
+    with pytest.raises(CommandError, match="at most 20"):
+        call_command("label_cluster", "east", *(f"k{number}=v" for number in range(20)))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from approvals.deciding.approval_rules import ApprovalRule, Voter
 from approvals.deciding.change_windows import ChangeWindow, HeldChange, SelectingWindow, Windows
+from approvals.deciding.rings import MemberState, Ring, Rollout, RolloutMember
 from approvals.gate.answers import GateAnswer, GateQuestion
 from approvals.gate.facts import (
     About,
@@ -117,6 +118,7 @@ def all_well(question: GateQuestion) -> GateFacts:
         running=known(Running(3, True, False)),
         revoked=known(""),
         windows=known(Windows()),
+        orders=known(()),
     )
 
 
@@ -167,6 +169,13 @@ def stop(**more: Any) -> Known[Any]:
     """A window that holds what it applies to, without an end."""
     window = ChangeWindow.parse({"type": "Deny", "description": "incident 7", **more})
     return known(Windows((SelectingWindow("stop", window),)))
+
+
+def order(state: MemberState) -> Rollout:
+    """The order of a set in which this member comes after another one that stands so."""
+    first = RolloutMember("elsewhere", "harbour", 0, state, 1, NOW)
+    own = RolloutMember(ABOUT.cluster, ABOUT.name, 1, MemberState.APPROVED, 1, NOW)
+    return Rollout("spring", (Ring("canary"), Ring("rest")), (first, own))
 
 
 _PEOPLE = frozenset(
@@ -236,6 +245,7 @@ WORSE: dict[str, tuple[Worse, frozenset[GateQuestion]]] = {
         _GATE | _STANDING | {GateQuestion.GO_ON},
     ),
     "a window that nobody can read": (_set(windows=known(Windows((), ("it is odd",)))), _GATE | _STANDING),
+    "an earlier ring is not healthy": (_set(orders=known((order(MemberState.SETTLING),))), _GATE),
     "it is to be applied later": (_about(apply_at=NOW + timedelta(minutes=5)), _GATE),
     "a rule needs others": (_set(rules=known((RuleFacts("security", rule("a", groups=["security"])),))), _RULES),
     "a rule cannot be read": (_set(rules=known((RuleFacts("security", problem="spec.require is empty"),))), _RULES),

@@ -21,6 +21,9 @@ from approvals.models import (
     Policy,
     Request,
     Review,
+    RingApproval,
+    Rollout,
+    RolloutMember,
     SavedView,
     ViewedObject,
 )
@@ -80,6 +83,7 @@ FILTERED = {
     "policy-new",
     "rules",
     "rule-new",
+    "set-new",
     "sets",
 }
 # About one catalog, request, deployment or policy: refused as a whole.
@@ -131,6 +135,7 @@ CLOSED = {
     "rule-edit",
     "rule-delete",
     "set",
+    "set-order",
     "set-review",
 }
 NAMES = [str(pattern.name) for pattern in urlpatterns]
@@ -147,6 +152,9 @@ RECORDS = (
     Policy,
     Request,
     Review,
+    RingApproval,
+    Rollout,
+    RolloutMember,
     SavedView,
     ViewedObject,
 )

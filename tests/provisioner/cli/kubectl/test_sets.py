@@ -96,3 +96,72 @@ def test_what_is_not_sure_decides_nothing(
     assert main(["set", *words]) == 2
     assert told in capsys.readouterr().err
     assert not [path for path in sets.paths if path.startswith("POST")]
+
+
+ORDER = {
+    "made_by": "rita",
+    "on_failure": "Stop",
+    "rings": [
+        {
+            "name": "canary",
+            "has_begun": True,
+            "waits_for": ["it soaks until 2026-12-01 12:00 UTC"],
+            "members": [{"cluster": "east", "deployment": "quay", "state": "healthy", "why": ""}],
+            "hidden": 2,
+        }
+    ],
+}
+
+
+def test_an_order_comes_from_a_file_and_is_shown(
+    sets: Recorder, capsys: pytest.CaptureFixture[str], tmp_path: Any
+) -> None:
+    file = tmp_path / "rings.yaml"
+    file.write_text("rings: [{name: canary, soakMinutes: 60}]\nonFailure: PutBack\n")
+    sets.answers["/api/v1/sets/spring/order"] = (201, ORDER)
+    assert main(["set", "spring", "order", "-f", str(file)]) == 0
+    told = capsys.readouterr().out
+    for words in ("ring canary: in progress", "it soaks until", "east/quay healthy", "2 on clusters that you cannot"):
+        assert words in told
+    (sent,) = [json.loads(body) for method, _, _, body in sets.came if method == "POST"]
+    assert sent == {"rings": [{"name": "canary", "soakMinutes": 60}], "on_failure": "PutBack"}
+    sets.answers["/api/v1/sets/spring"] = (200, {**SET, "order": ORDER})
+    assert main(["set", "spring"]) == 0
+    assert "ring canary: in progress" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "address", "body"),
+    [
+        (["approve-ring", "--ring", "canary"], "approve", {"ring": "canary"}),
+        (["take-out", "--member", "east/quay"], "take-out", {"cluster": "east", "deployment": "quay"}),
+        (["end-order"], "end", {}),
+    ],
+)
+def test_a_set_goes_on_when_a_person_says_so(
+    sets: Recorder, words: list[str], address: str, body: dict[str, str]
+) -> None:
+    sets.answers[f"/api/v1/sets/spring/order/{address}"] = (204, None)
+    assert main(["set", "spring", *words, "--yes", "--reason", "seen"]) == 0
+    (sent,) = [json.loads(text) for method, _, _, text in sets.came if method == "POST"]
+    assert sent == {"reason": "seen", **body}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["order"], "-f FILE is missing"),
+        (["order", "-f", "FILE"], "expected rings, members and onFailure"),
+        (["end-order", "--yes"], "--reason is missing"),
+        (["approve-ring", "--yes", "--reason", "x"], "--ring is missing"),
+        (["take-out", "--member", "quay", "--yes", "--reason", "x"], "is not CLUSTER/NAME"),
+    ],
+)
+def test_what_is_no_order_is_not_sent(
+    sets: Recorder, capsys: pytest.CaptureFixture[str], tmp_path: Any, words: list[str], told: str
+) -> None:
+    file = tmp_path / "rings.yaml"
+    file.write_text("rings: []\nother: 1\n")
+    assert main(["set", "spring", *(str(file) if word == "FILE" else word for word in words)]) == 2
+    assert told in capsys.readouterr().err
+    assert not [path for path in sets.paths if path.startswith("POST")]

@@ -18,7 +18,7 @@ from approvals.models import Cluster, Finding, KubernetesIdentity, Request, Revi
 from approvals.policy import OWN_RULES_PREFIX
 from approvals.selectors import sets
 from approvals.services import ChangeSet, MemberResult
-from approvals.services.sets import HIDDEN, UNKNOWN
+from approvals.services.sets.groups import HIDDEN, UNKNOWN
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.sets import DELETION, member

@@ -1,0 +1,1 @@
+"""Change sets: what they decide together, and the order in which they are applied."""

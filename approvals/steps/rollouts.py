@@ -1,0 +1,52 @@
+"""Looking at a set with an order: who may begin is looked at, what is to be restored is, and what is done ends."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from approvals.clock import database_now
+from approvals.ledger import rollouts
+from approvals.ledger.moves import both_locked
+from approvals.lifecycle import State
+from approvals.locks import for_change
+from approvals.models import Rollout, RolloutMember
+from approvals.steps import restore
+
+CODE = "set-put-back"
+
+
+def look_at_rollout(rollout_id: int) -> None:
+    """Do what follows from how the members stand now. Whoever is stopped in the middle does it again: each part is one
+    transaction, and says in its rows that it is done."""
+    row = Rollout.objects.filter(pk=rollout_id, ended_at=None).first()
+    if row is None:
+        return
+    now = database_now()
+    order = rollouts.read_order(row, now)
+    for member in order.to_put_back():
+        put_back(row, member.cluster, member.name)
+    rollouts.wake_free(row, order, now)
+    if order.is_done:
+        rollouts.end_done(row.pk)
+
+
+@transaction.atomic(durable=True)
+def put_back(rollout: Rollout, cluster: str, name: str) -> None:
+    """Have the revision before it restored, as after a revision that is not healthy in time: where the spec that was
+    approved says RestorePrevious. Else what keeps it is written down."""
+    known = {"deployment__cluster__name": cluster, "deployment__name": name, "rollout__ended_at": None}
+    member = RolloutMember.objects.filter(rollout=rollout, **known).first()
+    request = rollouts.latest_requests([member]).get(member.pk) if member else None
+    if member is None or request is None:
+        return
+    deployment, row = both_locked(request)
+    member = for_change(RolloutMember.objects.filter(pk=member.pk)).first()
+    if member is None or row.state != State.APPLIED or row.purpose in rollouts.NOT_HELD:
+        return
+    problem = f"another deployment of set {rollout.name} failed on this cluster: previous revisions are restored there"
+    words = restore.settle_overdue(row.revision, deployment, problem, code=CODE)
+    row.refresh_from_db(fields=["state"])  # settle_overdue moves a row that it has read itself
+    if row.state == State.RESTORING:
+        member.put_back_number, words = row.number, ""
+    member.kept_because = words
+    member.save(update_fields=["put_back_number", "kept_because"])

@@ -1,0 +1,136 @@
+"""How the members of an ordered set stand by our records, and who is looked at when that changes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from approvals.deciding.rings import MemberState
+from approvals.ledger import rollouts
+from approvals.models import AuditEntry, BundleDeployment, Cluster, Request, Revision, Rollout
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.rollouts import asked, order, set_state, silence
+
+ALL = [{"name": "all"}]
+
+
+@pytest.fixture
+def made(env: World) -> Request:
+    env.kubernetes.allow("rita", "update")
+    request = asked(env.cluster, "quay", env.rita)
+    order(env.rita, request, rings=ALL)
+    return request
+
+
+def state() -> tuple[MemberState, str]:
+    (member,) = rollouts.read_order(Rollout.objects.get(), timezone.now()).members
+    return member.state, member.why
+
+
+STATES: dict[str, MemberState] = {
+    "preparing": MemberState.UNDECIDED,
+    "in_review": MemberState.UNDECIDED,
+    "stale": MemberState.UNDECIDED,
+    "approved": MemberState.APPROVED,
+    "applying": MemberState.AT_WORK,
+    "applied": MemberState.SETTLING,
+    "restoring": MemberState.RESTORING,
+    "failed": MemberState.FAILED,
+    "denied": MemberState.ENDED,
+    "expired": MemberState.ENDED,
+    "withdrawn": MemberState.ENDED,
+    "superseded": MemberState.ENDED,
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_each_state_of_a_request_is_one_of_the_member(made: Request, name: str) -> None:
+    set_state(made, name)
+    assert state() == (STATES[name], "")
+
+
+def test_it_is_healthy_when_what_runs_is_and_has_not_missed_its_time(made: Request) -> None:
+    set_state(made, "applied", health="Current")
+    assert state()[0] is MemberState.HEALTHY
+    Revision.objects.update(overdue_at=timezone.now())
+    assert state()[0] is MemberState.FAILED
+
+
+def test_what_was_never_written_has_not_failed(made: Request) -> None:
+    Request.objects.filter(pk=made.pk).update(state="failed")
+    assert state()[0] is MemberState.ENDED
+
+
+def test_what_somebody_rolled_back_has_failed(made: Request) -> None:
+    set_state(made, "applied", health="Current")
+    Request.objects.filter(pk=made.pk).update(purpose="rollback", to_revision=Revision.objects.get())
+    assert state()[0] is MemberState.FAILED
+
+
+def test_a_request_from_before_the_order_is_not_what_is_waited_for(env: World, made: Request) -> None:
+    Rollout.objects.get().members.update(from_number=2)
+    set_state(made, "applied", health="Current")
+    assert state() == (MemberState.UNDECIDED, "it has no request yet")
+    assert rollouts.orders_of(Request.objects.get()) == ()
+
+
+SKIPPED: dict[str, tuple[type[Any], dict[str, Any], str]] = {
+    "paused": (BundleDeployment, {"is_paused": True}, "it is paused"),
+    "being deleted": (BundleDeployment, {"deletion_requested_at": timezone.now()}, "it is deleted"),
+    "gone": (BundleDeployment, {"gone_at": timezone.now()}, "it is deleted"),
+    "removed": (Cluster, {"removed_at": timezone.now()}, "it is deleted"),
+}
+
+
+@pytest.mark.parametrize("name", SKIPPED)
+def test_nobody_waits_for_what_cannot_go_on(made: Request, name: str) -> None:
+    model, facts, why = SKIPPED[name]
+    model.objects.update(**facts)
+    assert state() == (MemberState.SKIPPED, why)
+
+
+def test_a_cluster_is_silent_when_nobody_has_reached_it_for_a_while(env: World, made: Request) -> None:
+    Cluster.objects.update(problem="no answer", reached_at=timezone.now() - timedelta(minutes=9))
+    assert state()[0] is MemberState.UNDECIDED
+    silence(env.cluster)
+    assert state() == (MemberState.SKIPPED, "its cluster does not answer")
+    # One that failed there has failed.
+    set_state(made, "failed")
+    assert state()[0] is MemberState.FAILED
+
+
+@pytest.mark.parametrize("purpose", ["delete", "rollback"])
+def test_what_takes_away_or_goes_back_is_held_by_no_ring(env: World, made: Request, purpose: str) -> None:
+    assert len(rollouts.orders_of(made)) == 1
+    made.purpose = purpose
+    assert rollouts.orders_of(made) == ()
+
+
+def test_who_waits_is_looked_at_when_the_ring_before_is_through(env: World) -> None:
+    env.kubernetes.allow("rita", "update")
+    first, second = asked(env.cluster, "quay", env.rita), asked(env.cluster, "dock", env.rita)
+    later = timezone.now() + timedelta(hours=1)
+    order(env.rita, first, second, rings=ALL)
+    set_state(second, "approved")
+    Request.objects.filter(pk=second.pk).update(awaits="ring", look_again_at=later)
+
+    def is_due() -> bool:
+        row, now = Rollout.objects.get(), timezone.now()
+        rollouts.wake_free(row, rollouts.read_order(row, now), now)
+        return Request.objects.get(pk=second.pk).look_again_at != later
+
+    assert not is_due()
+    set_state(first, "approved")
+    assert is_due()
+
+
+def test_an_order_ends_when_all_are_healthy(env: World, made: Request) -> None:
+    rollouts.end_done(Rollout.objects.get().pk)
+    assert Rollout.objects.get().ended_at is None
+    set_state(made, "applied", health="Current")
+    rollouts.end_done(Rollout.objects.get().pk)
+    assert Rollout.objects.get().ended_at is not None
+    assert AuditEntry.objects.filter(verb="set.done").exists()
