@@ -59,6 +59,7 @@ DECIDING = {
     ("api-policy", "create"),
     ("api-policy", "update"),
     ("api-policy", "destroy"),
+    ("api-finding-exceptions", "confirm"),
 }
 # What writes nothing in a cluster and decides nothing: its result is read, and working it out has a quota.
 READING = {("api-catalog", "compare"), ("api-policy-test", "create")}

@@ -78,6 +78,7 @@ SENTENCES = {
     "deciding-object.created": "created a rule",
     "deciding-object.changed": "changed a rule",
     "deciding-object.deleted": "deleted a rule",
+    "deciding-object.confirmed": "confirmed a finding exception",
     "cluster.registered": "registered a cluster",
     "cluster.removed": "removed a cluster",
     "session.began": "signed in",

@@ -13,11 +13,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from approvals import access, services
 from approvals.access import Permission
+from approvals.clock import database_now
 from approvals.deciding.kinds import DecidingKind
 from approvals.deciding.selector import SEVERITIES
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_SLUG, KINDS
 from approvals.errors import Changed, InvalidInput, NotAsExpected
+from approvals.ledger.confirmations import ready_state
 from approvals.lifecycle import State
 from approvals.models import Cluster, DecidingObject, Request
 from approvals.policy import FACTS
@@ -29,6 +31,7 @@ from provisioner.render import write
 
 # So many open requests are looked through for those that an object selects.
 MOST_REQUESTS = 500
+MAX_DIGITS = 18
 # The fields of the form by those of spec.selector.
 SELECTOR = {
     "names": "names",
@@ -61,7 +64,6 @@ class DecidingForm(forms.Form):
         required=False,
         max_length=MAX_EXPRESSION,
         widget=forms.Textarea(attrs=mono(rows=3)),
-        help_text="A CEL expression that must be true. If it cannot be evaluated, the request is selected.",
     )
 
     def __init__(
@@ -80,6 +82,10 @@ class DecidingForm(forms.Form):
             self.fields[name].disabled = known is not None
         for field in kind.form:
             self.fields[field.path] = _field(field)
+        if_unknown = f"If it cannot be evaluated, {kind.if_unknown}."
+        self.fields["when"].help_text = f"A CEL expression that must be true. {if_unknown}"
+        if not kind.has_description:
+            del self.fields["description"]
 
     def spec(self) -> dict[str, Any]:
         """What was typed, as a spec; of the object as it was, what the form does not show stays."""
@@ -87,14 +93,14 @@ class DecidingForm(forms.Form):
         selector = {key: said[name] for key, name in SELECTOR.items() if said[name]}
         if said["min_severity"]:
             selector["minSeverity"] = said["min_severity"]
-        typed = {"description": said["description"], "selector": selector, "when": said["when"]}
+        typed = {"description": said.get("description"), "selector": selector, "when": said["when"]}
         typed |= {field.path: said[field.path] for field in self.kind.form}
         kept = dict(self.known.spec) if self.known else {}
         return {key: value for key, value in {**kept, **typed}.items() if value not in ("", None, {}, [])}
 
 
 def _field(field: Any) -> forms.Field:
-    about = {"label": field.label, "help_text": field.help}
+    about = {"label": field.label, "help_text": field.help, "initial": field.initial}
     if field.is_yaml:
         example = "- {name: security, groups: [security]}"
         made: forms.Field = YamlField(example=example, is_list=True, rows=field.rows, **about)
@@ -119,12 +125,15 @@ def initial_of(row: DecidingObject, kind: type[DecidingKind]) -> dict[str, Any]:
 def index(http: HttpRequest, *, slug: str) -> HttpResponse:
     kind = _kind(slug)
     answers = {cluster: _may(http, cluster, "get", kind) for cluster in readable(http)}
-    shown = [cluster for cluster, answer in answers.items() if answer.allowed]
+    shown, now = [cluster for cluster, answer in answers.items() if answer.allowed], database_now()
     rows = DecidingObject.objects.filter(kind=kind.kind, gone_at=None, cluster__in=shown).select_related("cluster")
     facts = {
         "kind": kind,
         "kinds": KINDS,
-        "rows": [(row, _parsed(row, kind)) for row in rows.order_by("cluster__name", "name")],
+        "rows": [
+            (row, _parsed(row, kind), ready_state(row, now))
+            for row in rows.prefetch_related("confirmations").order_by("cluster__name", "name")
+        ],
         "hidden": [(cluster, answer) for cluster, answer in answers.items() if not answer.allowed],
         "may_write": any(_may(http, cluster, "create", kind).allowed for cluster in shown),
     }
@@ -142,14 +151,23 @@ def show(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpRespon
         for standing in request.approval_rules
         if standing["name"] == row.name
     ]
+    accepting = [
+        (request, len(record["fingerprints"]))
+        for request in (waiting.order_by("pk")[:MOST_REQUESTS] if kind.needs_people else ())
+        for record in request.finding_exceptions
+        if record["name"] == row.name
+    ]
+    verbs = ("update", "delete", *(["approve"] if kind.needs_people else []))
     facts = {
         "kind": kind,
         "row": row,
         "parsed": _parsed(row, kind),
         "spec_text": write(row.spec),
         "selected": selected,
+        "accepting": accepting,
+        "ready": ready_state(row, database_now()),
         "is_rule": kind.kind == "ApprovalRule",
-        "rights": {verb: _may(http, row.cluster, verb, kind, row.name) for verb in ("update", "delete")},
+        "rights": {verb: _may(http, row.cluster, verb, kind, row.name) for verb in verbs},
     }
     return page(http, "deciding/rule.html", facts)
 
@@ -179,6 +197,20 @@ def delete(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpResp
     )
     messages.success(http, f"{row.name} was deleted.")
     return redirect("rules", slug=kind.slug)
+
+
+@require_POST
+@signed_in
+def confirm(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpResponse:
+    """Stand behind the object as the page showed it."""
+    kind, row = _find(http, slug, cluster, name)
+    generation = http.POST.get("generation", "")
+    if not (generation.isascii() and generation.isdecimal() and len(generation) <= MAX_DIGITS):
+        raise InvalidInput("generation must be that of the object", field="generation")
+    about = {"by": person(http), "cluster": row.cluster, "kind": kind, "name": row.name}
+    services.confirm_object(**about, generation=int(generation), via="browser")
+    messages.success(http, f"You confirmed {row.name}.")
+    return redirect("rule", slug=kind.slug, cluster=row.cluster.name, name=row.name)
 
 
 def _save(http: HttpRequest, form: DecidingForm) -> HttpResponse:

@@ -130,6 +130,7 @@ CLOSED = {
     "rule",
     "rule-edit",
     "rule-delete",
+    "rule-confirm",
     "set",
     "set-review",
 }
