@@ -64,6 +64,7 @@ DECIDING = {
     ("api-policy", "update"),
     ("api-policy", "destroy"),
     *((f"api-{kind.slug}", action) for kind in KINDS for action in ("create", "update", "destroy")),
+    ("api-finding-exceptions", "confirm"),
 }
 # What writes nothing in a cluster and decides nothing: its result is read, and working it out has a quota.
 READING = {("api-catalog", "compare"), ("api-policy-test", "create")}

@@ -15,7 +15,12 @@ from rest_framework.response import Response
 from approvals import access, services
 from approvals.api.authentication import caller_of
 from approvals.api.resources import VIA, ClusterScoped, stated_etags, valid
-from approvals.api.serializers.deciding import DecidingObjectInput, DecidingObjectSerializer, DecidingSpecInput
+from approvals.api.serializers.deciding import (
+    ConfirmationInput,
+    DecidingObjectInput,
+    DecidingObjectSerializer,
+    DecidingSpecInput,
+)
 from approvals.deciding.kinds import DecidingKind
 from approvals.deciding.table import KINDS
 from approvals.models import Cluster, DecidingObject
@@ -37,7 +42,8 @@ class DecidingViewSet(ClusterScoped):
         rows = DecidingObject.objects.filter(kind=self.of.kind, gone_at=None)
         if getattr(self, "swagger_fake_view", False):
             return rows
-        return rows.filter(cluster=self._cluster("")).select_related("cluster").order_by("name")
+        rows = rows.filter(cluster=self._cluster("")).select_related("cluster").prefetch_related("confirmations")
+        return rows.order_by("name")
 
     def get_object(self) -> DecidingObject:
         rows = DecidingObject.objects.filter(kind=self.of.kind, gone_at=None, cluster=self._cluster(self._name))
@@ -70,6 +76,14 @@ class DecidingViewSet(ClusterScoped):
         approve after that. What waited for a change window alone is applied."""
         services.delete_object(**self._written(request), via=VIA)
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+    @extend_schema(request=ConfirmationInput, responses=DecidingObjectSerializer)
+    def confirm(self, request: Http, **_: Any) -> Response:
+        """Stand behind the object as it is at this generation, as a second person; 412 if it is at another one."""
+        cluster = self._cluster(self._name)
+        wish = valid(ConfirmationInput(data=request.data))
+        about = {"by": caller_of(request), "cluster": cluster, "kind": self.of, "name": self._name}
+        return self._shown(services.confirm_object(**about, generation=wish["generation"], via=VIA))
 
     @property
     def _name(self) -> str:

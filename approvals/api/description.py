@@ -119,6 +119,7 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
     **{(f"api-{kind.slug}", "create"): _WISHING for kind in KINDS},
     **{(f"api-{kind.slug}", "update"): (*_WISHING, errors.NoVersion) for kind in KINDS},
     **{(f"api-{kind.slug}", "destroy"): (*_WISHING, errors.NoVersion) for kind in KINDS},
+    ("api-finding-exceptions", "confirm"): (errors.NotAllowed, errors.InvalidInput),
 }
 
 

@@ -8,7 +8,9 @@ from typing import Any
 
 from approvals.access import Caller
 from approvals.access.sight import ReportSight, Sight, seen_workloads
+from approvals.clock import database_now
 from approvals.models import Report, Request
+from approvals.selectors.acceptances import Acceptance, acceptances_of
 from provisioner.review.base.difference import MAX_PIECES, DiffLine, diff_lines, mask_secret
 from provisioner.review.base.messages import unjudged_fields
 from provisioner.review.base.record import finding_from
@@ -169,12 +171,17 @@ def visible_report(caller: Caller, request: Request, report: Report) -> dict[str
     A hidden object keeps its name and what is planned. `workloads` and `containers` are those of new objects and of
     those that the caller may get, as report.schema.json describes them; `containersHidden` counts the other objects
     that run pods. `entries` tell the findings by cause, made of what this caller sees
-    of them.
+    of them. A finding that is accepted says in `accepted` by whom, why and until when.
     """
     body: dict[str, Any] = report.body
+    reviews = request.reviews.select_related("replaced_by").exclude(waives=[])
+    accepted = acceptances_of(request, report.round, reviews, database_now())
     sight = ReportSight(Sight(caller, request.deployment.cluster, limit=MAX_ASKED), body)
     actions = [_masked(sight.action(action)) for action in body["plan"]["actions"]]
-    findings = [sight.finding(finding) for finding in body["findings"]]
+    findings = [
+        {**sight.finding(finding), **_accepted(accepted.get(finding["fingerprint"], ()))}
+        for finding in body["findings"]
+    ]
     running = seen_workloads(sight, body)
     return {
         **body,
@@ -186,6 +193,11 @@ def visible_report(caller: Caller, request: Request, report: Report) -> dict[str
         "containersHidden": running.hidden_count,
         "plan": {**body["plan"], "actions": actions},
     }
+
+
+def _accepted(given: Iterable[Acceptance]) -> dict[str, Any]:
+    found = [one.record for one in given]
+    return {"accepted": found} if found else {}
 
 
 def _masked(planned: Record) -> dict[str, Any]:

@@ -42,9 +42,15 @@ def _deciding(kind: type[DecidingKind]) -> list[URLPattern]:
     one: dict[str, Any] = {"get": "retrieve", "put": "update", "delete": "destroy"}
     view = deciding.DecidingViewSet.as_view
     base = {"basename": f"api-{kind.slug}", "of": kind}
+    confirm = path(
+        f"{address}/<str:name>/confirm",
+        view({"post": "confirm"}, detail=True, **base),
+        name=f"api-{kind.slug}-confirm",
+    )
     return [
         path(address, view(many, detail=False, **base), name=f"api-{kind.slug}-list"),
         path(f"{address}/<str:name>", view(one, detail=True, **base), name=f"api-{kind.slug}-detail"),
+        *([confirm] if kind.needs_people else []),
     ]
 
 

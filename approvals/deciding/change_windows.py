@@ -47,6 +47,7 @@ class ChangeWindow(DecidingKind):
     slug: ClassVar[str] = "change-windows"
     words: ClassVar[str] = "change window"
     about: ClassVar[str] = "A change window says when approved requests are applied, and when they wait."
+    asks: ClassVar[str] = "Definition"
     after_deletion: ClassVar[str] = (
         "Approved requests that wait for it are applied as soon as no other change window holds them."
     )

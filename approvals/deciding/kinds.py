@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Self
@@ -26,7 +26,17 @@ class FormField:
     is_yaml: bool = False
     is_list: bool = False
     choices: tuple[tuple[str, str], ...] = ()
+    initial: str = ""
     is_required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyState:
+    """The condition Ready of an object that can be read."""
+
+    is_ready: bool
+    reason: str
+    words: str
 
 
 class DecidingKind(ABC):
@@ -40,6 +50,11 @@ class DecidingKind(ABC):
     # What follows when one is deleted, for who is about to.
     after_deletion: ClassVar[str] = ""
     form: ClassVar[tuple[FormField, ...]] = ()
+    unread: ClassVar[str] = "it holds the requests that it might select"  # what follows where it cannot be read
+    if_unknown: ClassVar[str] = "the request is selected"  # what follows where `when` cannot be evaluated
+    asks: ClassVar[str] = "Asks for"  # what its summary is called
+    needs_people: ClassVar[bool] = False  # whether it counts only once people stand behind it (ledger.confirmations)
+    has_description: ClassVar[bool] = True
     # Templates name the class itself.
     do_not_call_in_templates: ClassVar[bool] = True
 
@@ -64,6 +79,14 @@ class DecidingKind(ABC):
     def state(self, now: datetime) -> str:
         """What it does at this moment, in a few words; "" where that is always the same."""
         return ""
+
+    def ready(self, people: Sequence[str], now: datetime) -> ReadyState:
+        """Whether it counts; `people` are the names of those who stand behind it, where it needs any."""
+        return ReadyState(True, "Read", "Pratique reads it")
+
+    def why_not_confirmable(self, now: datetime) -> str:
+        """Why nobody can confirm it as it is; "" where somebody can."""
+        return "" if self.needs_people else f"a {self.words} counts as it is written: nobody has to confirm it"
 
     def next_change(self, now: datetime) -> datetime | None:
         """When it says something else without being written, such as a window that opens; None where never."""

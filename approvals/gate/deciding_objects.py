@@ -3,22 +3,28 @@ what their selectors and conditions look at of one request."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.db.models import Q, prefetch_related_objects
 
 from approvals import policy
 from approvals.clock import database_now
 from approvals.deciding.change_windows import ChangeWindow, SelectingWindow, Windows
+from approvals.deciding.finding_exceptions import FindingException
 from approvals.deciding.kinds import VERSION, DecidingKind, EarlierSpec, SeenObject
 from approvals.deciding.selector import SelectedBy, Selector
 from approvals.deciding.spec_fields import SpecFields, UnreadableObject
 from approvals.errors import TooManyRules
+from approvals.gate.facts import ExceptionFacts
 from approvals.gate.policies import facts_of, reviewed_report, worst_new_of
-from approvals.ledger import labels
+from approvals.ledger import confirmations, labels
+from approvals.ledger.pivots import has_requested
 from approvals.models import Cluster, DecidingObject, Report, Request
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
@@ -199,6 +205,56 @@ def read_windows(request: Request, api: Api) -> Windows:
             is_sure = not doubt and window.selector.selects(about, by_every_label_set=True)
             selecting.append(SelectingWindow(name, window, is_sure))
     return Windows(tuple(selecting), tuple(unread))
+
+
+def read_exceptions(request: Request, report: Report, api: Api | None) -> tuple[ExceptionFacts, ...]:
+    """The FindingExceptions that are about findings of the report, each finding with the first one that counts.
+
+    One counts that two people stand behind, of whom not all asked for the change; with `api` only as the cluster has it
+    now. One that ended after the report was made is there with that it did. Raises TooManyRules, and PratiqueError
+    where the cluster does not answer.
+    """
+    cluster, now = request.deployment.cluster, database_now()
+    rows = confirmations.confirmed_objects(cluster, FindingException)
+    if rows and api:
+        live = {one.uid: one.spec for one in live_objects(cluster, FindingException, api)}
+        rows = [row for row in rows if live.get(row.uid) == row.spec]
+    if not rows:
+        return ()
+    if len(rows) > MOST_OBJECTS:
+        raise _too_many(FindingException)
+    findings = defaultdict[str, list[Mapping[str, Any]]](list)
+    for record in report.body["findings"]:
+        findings[record["rule"]].append(record)
+    about, fitting = selected_by(request, report), list[tuple[ExceptionFacts, FindingException]]()
+    for row in rows:
+        try:
+            known = FindingException.parse(row.spec)
+        except UnreadableObject:
+            continue
+        people = confirmations.people_behind(row)
+        ready = known.ready([person.username for person in people], now)
+        if not ready.is_ready and (known.expires > now or known.expires <= report.computed_at):
+            continue
+        fingerprints = frozenset(one["fingerprint"] for one in findings[known.rule] if known.accepts(one))
+        if not fingerprints or not known.selector.selects(about, by_every_label_set=True):
+            continue
+        is_own = all(has_requested(request, person) for person in people) and not settings.PRATIQUE["SELF_APPROVAL"]
+        why_not = "" if ready.is_ready else ready.words
+        why_not = why_not or ("everybody who stands behind it requested this change" if is_own else "")
+        names = tuple(person.username for person in people)
+        facts = ExceptionFacts(row.name, known.reason, known.ticket, known.expires, names, fingerprints, why_not)
+        fitting.append((facts, known))
+    conditions = conditions_of(request, report, [known.when for _, known in fitting])
+    found, taken = list[ExceptionFacts](), set[str]()
+    for facts, known in fitting:
+        if (doubt := conditions[known.when]) is None:
+            continue
+        told = replace(facts, why_not=facts.why_not or doubt, fingerprints=facts.fingerprints - taken)
+        if told.why_not or told.fingerprints:
+            found.append(told)
+        taken |= frozenset() if told.why_not else told.fingerprints
+    return tuple(found)
 
 
 def _may_select(spec: Mapping[str, Any], about: SelectedBy) -> bool:

@@ -114,9 +114,12 @@ def reader_facts(
 
 
 def recorded_waivers(requests: Iterable[Request]) -> dict[int, frozenset[str]]:
-    """The findings that counted approvals of the present round accepted, whether or not their givers still may; by the
-    key of each request."""
-    found: dict[int, frozenset[str]] = {request.pk: frozenset() for request in requests}
+    """The findings that counted approvals of the present round accepted, whether or not their givers still may, and
+    those that exceptions did when it was judged last; by the key of each request."""
+    found = {
+        request.pk: frozenset(name for one in request.finding_exceptions for name in one["fingerprints"])
+        for request in requests
+    }
     given = Review.objects.counted().filter(request__in=found, round=F("request__round"), decision="Approve")
     for pk, waives in given.exclude(waives=[]).values_list("request_id", "waives"):
         found[pk] |= {finding["fingerprint"] for finding in waives}

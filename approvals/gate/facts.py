@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from approvals.deciding.approval_rules import ApprovalRule, Voter
 from approvals.deciding.change_windows import Windows
@@ -234,6 +234,32 @@ class RuleFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ExceptionFacts:
+    """A FindingException that accepts findings, by their fingerprints, or would if nothing stood against it: `why_not`
+    says what does. `by` are the people who stand behind it."""
+
+    name: str
+    reason: str
+    ticket: str
+    until: datetime
+    by: tuple[str, ...]
+    fingerprints: frozenset[str]
+    why_not: str = ""
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """As Request.finding_exceptions keeps it."""
+        return {
+            "name": self.name,
+            "reason": self.reason,
+            "ticket": self.ticket,
+            "until": self.until.isoformat(),
+            "by": list(self.by),
+            "fingerprints": sorted(self.fingerprints),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Unreviewed:
     """Whether the operator lets this deletion go without a review; `words` why not, where nearly."""
 
@@ -334,6 +360,7 @@ class GateFacts:
     guards: Fact[tuple[PolicyFacts, ...]] = NOT_READ
     grants: Fact[tuple[PolicyFacts, ...]] = NOT_READ
     rules: Fact[tuple[RuleFacts, ...]] = NOT_READ
+    exceptions: Fact[tuple[ExceptionFacts, ...]] = NOT_READ
     unreviewed: Fact[Unreviewed] = NOT_READ
     collisions: Fact[Collisions] = NOT_READ
     came: Fact[tuple[str, ...]] = NOT_READ

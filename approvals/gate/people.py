@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from approvals.gate.answers import GateQuestion, Reason
 from approvals.gate.facts import (
+    ExceptionFacts,
     Fact,
     GateFacts,
     PolicyFacts,
@@ -32,7 +33,8 @@ LETS_GO = ("Approve", BREAK_GLASS)
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Fingerprints of the findings that are accepted now; `lost` says of each waiver that no longer counts why."""
+    """Fingerprints of the findings that are accepted now; `lost` says of each waiver and exception that does not count
+    why."""
 
     fingerprints: frozenset[str] = frozenset()
     lost: tuple[str, ...] = ()
@@ -56,6 +58,15 @@ def accepted(reviews: Iterable[ReviewFacts]) -> Accepted:
         else:
             fingerprints |= review.waives
     return Accepted(frozenset(fingerprints), tuple(lost))
+
+
+def with_exceptions(found: Accepted, exceptions: Fact[tuple[ExceptionFacts, ...]]) -> Accepted:
+    """With what FindingExceptions accept; nothing where nobody could read them."""
+    if isinstance(exceptions, Unknown):
+        return replace(found, lost=(*found.lost, f"finding exceptions accept nothing: {exceptions.words}"))
+    counting = [one.fingerprints for one in exceptions.value if not one.why_not]
+    lost = [f"finding exception {one.name} accepts nothing: {one.why_not}" for one in exceptions.value if one.why_not]
+    return Accepted(found.fingerprints.union(*counting), (*found.lost, *lost))
 
 
 def count(facts: GateFacts) -> Tally:

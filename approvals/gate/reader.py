@@ -23,7 +23,7 @@ from approvals.deciding.approval_rules import ApprovalRule
 from approvals.deciding.change_windows import Windows
 from approvals.gate import deletions, live_spec, policies, rights
 from approvals.gate.answers import GateQuestion
-from approvals.gate.deciding_objects import live_objects, read_windows, seen_objects
+from approvals.gate.deciding_objects import live_objects, read_exceptions, read_windows, seen_objects
 from approvals.gate.deletions import Slowly
 from approvals.gate.facts import (
     About,
@@ -39,7 +39,7 @@ from approvals.gate.facts import (
     Unseen,
 )
 from approvals.gate.live_spec import PendingFacts, learn, unmet_words
-from approvals.gate.people import accepted
+from approvals.gate.people import accepted, with_exceptions
 from approvals.gate.plan_facts import Approved, came_of, collisions_of, plan_facts
 from approvals.gate.rule_facts import rules_of
 from approvals.gate.rules import RuleNeeds, standings
@@ -87,7 +87,7 @@ def deciding(request: Request) -> GateFacts:
     reach = partial(connect, request.deployment.cluster)
     return replace(
         facts,
-        **_reviewed(request, report, is_vouching=rights.needs_vouching(request)),
+        **_reviewed(request, report, None, is_vouching=rights.needs_vouching(request)),
         grants=_record(lambda: policies.grants_of(request, report)),
         rules=_seen_rules(request, report, reach),
         too_old=_too_old(request),
@@ -117,7 +117,7 @@ def approved(
         read_unattended=_read_unattended(request),
         subject=_record(lambda: replace(subject, plan_digest=loaded.plan.digest)),
         approved=_record(lambda: _approved_subjects(request)),
-        **_reviewed(request, report, is_vouching=rights.needs_vouching(request)),
+        **_reviewed(request, report, api, is_vouching=rights.needs_vouching(request)),
         rules=_live_rules(request, report, api),
         unreviewed=deletions.by_records(request),
         unmet=learn(partial(unmet_words, request, api), may_be_final=True),
@@ -151,10 +151,10 @@ def going_on(request: Request, api: Api, reviewed: Report, looked_through: Fact[
     """Before each phase (S25): everybody whose approval stands behind it, then the spec and the account.
 
     These are read last: a pause or another spec counts that came while all else was asked, and `looked_through` before
-    that (`unseen`). Guards are asked again too: without any it costs one query, else the reviewed facts are read once
+    that (`unseen`). Guards are asked again too: without any it costs two queries, else the reviewed facts are read once
     for all phases.
     """
-    people = _people(request, reviewed)
+    people = _people(request, reviewed, api)
     return replace(
         _facts(GateQuestion.GO_ON, request),
         **people,
@@ -167,7 +167,7 @@ def going_on(request: Request, api: Api, reviewed: Report, looked_through: Fact[
 
 def restoring(request: Request, api: Api, back: Back) -> GateFacts:
     """Before each phase of putting back: as before each phase of an apply, with the account of what is restored."""
-    people = _people(request, back.reviewed)
+    people = _people(request, back.reviewed, api)
     last = _last(request, api, account_by=back.revision.request)
     back.revision.refresh_from_db(fields=["revoked_at", "revoked_by", "revoked_reason"])
     return replace(
@@ -204,7 +204,7 @@ def creating(revision: Revision, api: Api) -> GateFacts:
     request = revision.request
     report = policies.reviewed_report(request)
     people = {
-        **_people(request, report),
+        **_people(request, report, api),
         "rules": _live_rules(request, report, api),
         "read_unattended": _read_unattended(request),
     }
@@ -280,17 +280,20 @@ def _last(request: Request, api: Api, *, account_by: Request) -> dict[str, Any]:
     return {"desired_spec": live_spec.desired_spec(request.deployment, live.result()), "account": account}
 
 
-def _people(request: Request, report: Report) -> dict[str, Any]:
+def _people(request: Request, report: Report, api: Api) -> dict[str, Any]:
     """Everybody whose word counts for what has begun, and the operator's about deletions."""
-    reviewed = _reviewed(request, report, is_vouching=not request.is_requester_known)
+    reviewed = _reviewed(request, report, api, is_vouching=not request.is_requester_known)
     return {**reviewed, "unreviewed": deletions.by_records(request)}
 
 
-def _reviewed(request: Request, report: Report, *, is_vouching: bool) -> dict[str, Any]:
-    """What reviewers said, with what they may do now, and every guard on what they left."""
+def _reviewed(request: Request, report: Report, api: Api | None, *, is_vouching: bool) -> dict[str, Any]:
+    """What reviewers said, with what they may do now, and every guard on what they and finding exceptions left. Without
+    `api` these are as the watch saw them last."""
     reviews = _record(lambda: rights.reviews_of(request, is_vouching=is_vouching))
-    guards = _record(lambda: policies.guards_of(request, report, accepted(reviews.value)))
-    return {"reviews": reviews, "guards": guards}
+    exceptions = learn(partial(read_exceptions, request, report, api), how=How.CLUSTER if api else How.RECORDS)
+    taken = with_exceptions(accepted(reviews.value), exceptions)
+    guards = _record(lambda: policies.guards_of(request, report, taken))
+    return {"reviews": reviews, "exceptions": exceptions, "guards": guards}
 
 
 def _seen_rules(request: Request, report: Report, reach: Callable[[], Api]) -> Fact[tuple[RuleFacts, ...]]:

@@ -76,6 +76,8 @@ def observe(
         row.writers = [dict(writer)] if writer else []
     elif _by_type(obj.get("status") or {}) != _by_type(row.status):
         row.show_at = row.show_at or now
+    if writer and not row.writers and generation == row.generation:  # the watch was faster than who wrote it
+        row.writers, row.show_at = [dict(writer)], row.show_at or now
     row.generation, row.labels, row.seen_at = generation, dict(meta.get("labels") or {}), now
     row.save()
     if is_news or actor:

@@ -8,7 +8,7 @@ from approvals.models.bundle_objects import Drift, OptionalObject, Stray
 from approvals.models.catalog import Catalog, CatalogEdition, CatalogHistory, CatalogPackage, CatalogPresentation
 from approvals.models.claims import TaskClaim
 from approvals.models.comparison import BundleComparison
-from approvals.models.deciding import DecidingObject
+from approvals.models.deciding import Confirmation, DecidingObject
 from approvals.models.deployment import BundleDeployment, Cluster, HookRun, InventoryItem, OwnWrite, Revision, SpecWrite
 from approvals.models.followed_sources import FloatingReference, FollowedPackage, ReferenceFollower, SourceHost
 from approvals.models.identity import (
@@ -63,6 +63,7 @@ __all__ = [
     "ChatAccount",
     "ChatDelivery",
     "Cluster",
+    "Confirmation",
     "Content",
     "DecidingObject",
     "Dismissal",

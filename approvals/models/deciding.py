@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
 
 
@@ -53,3 +54,24 @@ class DecidingObject(models.Model):
     def version(self) -> str:
         """What a writer has to have read: a status that is written does not change it, another spec does."""
         return f"{self.uid}.{self.generation}"
+
+
+class Confirmation(models.Model):
+    """That a person stands behind an object whose spec has this digest (decision 0097). Another spec needs another
+    one."""
+
+    object = models.ForeignKey(DecidingObject, on_delete=models.CASCADE, related_name="confirmations")
+    digest = models.CharField(max_length=80)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    person = models.JSONField(help_text="access.Person.record, as they were known on the cluster")
+    access_reason = models.TextField(help_text="in what words Kubernetes allowed it")
+    given_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.UniqueConstraint(fields=["object", "digest", "user"], name="one_confirmation_per_person"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.person.get('username')} confirmed {self.object_id}"

@@ -149,6 +149,9 @@ class Request(Claimed):
     # [{name, needed, problem, note}]: the ApprovalRules that select it, as they were judged last: `needed` says what
     # is still needed, [] where nothing is.
     approval_rules = models.JSONField(default=list, db_default=[], blank=True)
+    # [{name, reason, ticket, until, by, fingerprints}]: the FindingExceptions that accept findings of the present
+    # round, as it was judged last; `until` in ISO 8601.
+    finding_exceptions = models.JSONField(default=list, db_default=[], blank=True)
     # What whoever asked wrote of it; for reading and for policies, no part of what is reviewed (ledger.change_words).
     change_reason = models.CharField(max_length=1000, blank=True, default="", db_default="")
     change_ticket = models.CharField(max_length=200, blank=True, default="", db_default="")

@@ -22,6 +22,7 @@ from approvals.selectors import keyset
 _ABOUT_A_CLUSTER = (
     *("policy.saved", "cluster.registered", "cluster.removed"),
     *("deciding-object.created", "deciding-object.changed", "deciding-object.deleted", "deciding-object.seen"),
+    "deciding-object.confirmed",
 )
 _OF_SOME_CLUSTER = Q(verb__in=_ABOUT_A_CLUSTER, facts__has_key="cluster")
 # Who may not get a Secret would read in these when it changed, and who changed it (S38).

@@ -47,7 +47,14 @@ from approvals.services.issuers import (
     sign_in_with_issuer,
 )
 from approvals.services.own_views import mark_news_read, mark_viewed, remove_view, save_view
-from approvals.services.policies.objects import change_object, create_object, delete_object, end_stop, stop_changes
+from approvals.services.policies.objects import (
+    change_object,
+    confirm_object,
+    create_object,
+    delete_object,
+    end_stop,
+    stop_changes,
+)
 from approvals.services.policies.replays import PolicyReplay, ReplayRow, read_document, replay_policy
 from approvals.services.policies.rows import (
     disable_policy,
@@ -140,6 +147,7 @@ __all__ = [
     "collisions",
     "command_line_issuers",
     "compare_bundles",
+    "confirm_object",
     "create_api_token",
     "create_deployment",
     "create_deployments",

@@ -65,11 +65,12 @@ def _settle(request: Request, facts: GateFacts, answer: GateAnswer) -> None:
 
 
 def _keep_standings(row: Request, facts: GateFacts) -> None:
-    """Keep how ApprovalRules stand, for all who show the request."""
-    found = [one.record for one in standings(facts)]
-    if row.approval_rules != found:
-        row.approval_rules, row.mirrored_at = found, None
-        row.save(update_fields=["approval_rules", "mirrored_at"])
+    """Keep how ApprovalRules stand, and what FindingExceptions accept, for all who show the request."""
+    rules = [one.record for one in standings(facts)]
+    exceptions = [one.record for one in value_of(facts.exceptions) or () if not one.why_not]
+    if (row.approval_rules, row.finding_exceptions) != (rules, exceptions):
+        row.approval_rules, row.finding_exceptions, row.mirrored_at = rules, exceptions, None
+        row.save(update_fields=["approval_rules", "finding_exceptions", "mirrored_at"])
         wake.deployment(row.deployment_id)
 
 

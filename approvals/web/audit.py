@@ -79,6 +79,7 @@ SENTENCES = {
     "deciding-object.changed": "changed a rule",
     "deciding-object.deleted": "deleted a rule",
     "deciding-object.seen": "saw that a rule was written or deleted in the cluster",
+    "deciding-object.confirmed": "confirmed a finding exception",
     "cluster.registered": "registered a cluster",
     "cluster.removed": "removed a cluster",
     "session.began": "signed in",

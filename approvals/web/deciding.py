@@ -20,6 +20,7 @@ from approvals.deciding.selector import SEVERITIES
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_SLUG, KINDS
 from approvals.errors import Changed, InvalidInput, NotAsExpected
+from approvals.ledger.confirmations import ready_state
 from approvals.lifecycle import State
 from approvals.models import Cluster, DecidingObject, Request
 from approvals.policy import FACTS
@@ -35,6 +36,7 @@ CHANGED = (
     "It was changed since you opened this form. What you typed is kept, and its present definition is below. Save "
     "again to replace that."
 )
+MAX_DIGITS = 18
 # The fields of the form by those of spec.selector.
 SELECTOR = {
     "names": "names",
@@ -67,7 +69,6 @@ class DecidingForm(forms.Form):
         required=False,
         max_length=MAX_EXPRESSION,
         widget=forms.Textarea(attrs=mono(rows=3)),
-        help_text="A CEL expression that must be true. If it cannot be evaluated, the request is selected.",
     )
 
     def __init__(
@@ -86,9 +87,13 @@ class DecidingForm(forms.Form):
             self.fields[name].disabled = known is not None
         for field in kind.form:
             self.fields[field.path] = _field(field)
+        if_unknown = f"If it cannot be evaluated, {kind.if_unknown}."
+        self.fields["when"].help_text = f"A CEL expression that must be true. {if_unknown}"
+        if not kind.has_description:
+            del self.fields["description"]
         first = ("name", "cluster", "version", "description", *(field.path for field in kind.form))
         self.order_fields(first)
-        self.wide = [self[name] for name in first if name != "version"]
+        self.wide = [self[name] for name in first if name in self.fields and name != "version"]
         self.narrowing = [self[name] for name in self.fields if name not in first]
         self.is_narrowed = any(field.value() or field.errors for field in self.narrowing)
 
@@ -98,14 +103,14 @@ class DecidingForm(forms.Form):
         selector = {key: said[name] for key, name in SELECTOR.items() if said[name]}
         if said["min_severity"]:
             selector["minSeverity"] = said["min_severity"]
-        typed = {"description": said["description"], "selector": selector, "when": said["when"]}
+        typed = {"description": said.get("description"), "selector": selector, "when": said["when"]}
         typed |= {field.path: said[field.path] for field in self.kind.form}
         kept = dict(self.known.spec) if self.known else {}
         return {key: value for key, value in {**kept, **typed}.items() if value not in ("", None, {}, [])}
 
 
 def _field(field: FormField) -> forms.Field:
-    about: dict[str, Any] = {"label": field.label, "help_text": field.help}
+    about: dict[str, Any] = {"label": field.label, "help_text": field.help, "initial": field.initial}
     if field.is_yaml:
         example = "- {name: security, groups: [security]}"
         made: forms.Field = YamlField(example=example, is_list=True, rows=field.rows, **about)
@@ -133,12 +138,15 @@ def initial_of(row: DecidingObject, kind: type[DecidingKind]) -> dict[str, Any]:
 def index(http: HttpRequest, *, slug: str) -> HttpResponse:
     kind = _kind(slug)
     answers = {cluster: _may(http, cluster, "get", kind) for cluster in readable(http)}
-    shown = [cluster for cluster, answer in answers.items() if answer.allowed]
+    shown, now = [cluster for cluster, answer in answers.items() if answer.allowed], database_now()
     rows = DecidingObject.objects.filter(kind=kind.kind, gone_at=None, cluster__in=shown).select_related("cluster")
     facts = {
         "kind": kind,
         "kinds": KINDS,
-        "rows": [(row, *_read(row, kind)) for row in rows.order_by("cluster__name", "name")],
+        "rows": [
+            (row, *_read(row, kind), ready_state(row, now))
+            for row in rows.prefetch_related("confirmations").order_by("cluster__name", "name")
+        ],
         "calendars": shown if kind is ChangeWindow else [],
         "hidden": [(cluster, answer) for cluster, answer in answers.items() if not answer.allowed],
         "may_write": any(_may(http, cluster, "create", kind).allowed for cluster in shown),
@@ -159,6 +167,13 @@ def show(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpRespon
         for standing in request.approval_rules
         if standing["name"] == row.name
     ]
+    accepting = [
+        (request, len(record["fingerprints"]))
+        for request in (waiting.order_by("pk")[:MOST_REQUESTS] if kind.needs_people else ())
+        for record in request.finding_exceptions
+        if record["name"] == row.name
+    ]
+    verbs = ("update", "delete", *(["approve"] if kind.needs_people else []))
     facts = {
         "kind": kind,
         "row": row,
@@ -166,8 +181,10 @@ def show(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpRespon
         "state": state,
         "spec_text": write(row.spec),
         "selected": selected,
+        "accepting": accepting,
+        "ready": ready_state(row, database_now()),
         "is_rule": kind.kind == "ApprovalRule",
-        "rights": {verb: _may(http, row.cluster, verb, kind, row.name) for verb in ("update", "delete")},
+        "rights": {verb: _may(http, row.cluster, verb, kind, row.name) for verb in verbs},
     }
     return page(http, "deciding/rule.html", facts)
 
@@ -197,6 +214,20 @@ def delete(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpResp
     )
     messages.success(http, f"{row.name} was deleted.")
     return redirect("rules", slug=kind.slug)
+
+
+@require_POST
+@signed_in
+def confirm(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpResponse:
+    """Stand behind the object as the page showed it."""
+    kind, row = _find(http, slug, cluster, name)
+    generation = http.POST.get("generation", "")
+    if not (generation.isascii() and generation.isdecimal() and len(generation) <= MAX_DIGITS):
+        raise InvalidInput("generation must be that of the object", field="generation")
+    about = {"by": person(http), "cluster": row.cluster, "kind": kind, "name": row.name}
+    services.confirm_object(**about, generation=int(generation), via="browser")
+    messages.success(http, f"You confirmed {row.name}.")
+    return redirect("rule", slug=kind.slug, cluster=row.cluster.name, name=row.name)
 
 
 def _save(http: HttpRequest, form: DecidingForm) -> HttpResponse:

@@ -9,13 +9,16 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from approvals import services
+from approvals import access, services
 from approvals.access import Caller
+from approvals.clock import database_now
+from approvals.deciding.finding_exceptions import FindingException
 from approvals.errors import InvalidInput
 from approvals.models import Cluster
+from approvals.selectors import acceptances, debts, keyset
 from approvals.selectors import account as selector
-from approvals.selectors import debts, keyset
 from approvals.selectors import inbox as lists
+from approvals.selectors.acceptances import EndingException
 from approvals.selectors.account import News
 from approvals.selectors.inbox import ORDER_OF_TAB
 from approvals.selectors.inbox_columns import SORTS
@@ -27,6 +30,7 @@ from approvals.web.rendering import Followed, is_counted, note_told, page, part_
 
 MINE = 5
 MOST_OWED = 20
+MOST_ENDING = 20
 # Kubernetes is asked by name about as many requests as the inbox has on a page.
 ASKED = 50
 # Between two looks at a page that is open in a browser.
@@ -61,9 +65,21 @@ def _list(http: HttpRequest) -> Followed:
         "waiting": waiting[:MINE],
         "clusters": clusters,
         "owed": debts.owed_on(clusters)[:MOST_OWED],
+        "ending": _ending(caller, clusters),
     }
     body = part_of(http, "workspace/_news.html", facts)
     return Followed("home", reverse("news-list"), SECONDS, body)
+
+
+def _ending(caller: Caller, clusters: Collection[Cluster]) -> list[EndingException]:
+    """The finding exceptions that end soon and that the viewer may prolong."""
+    found = acceptances.ending_exceptions(clusters, database_now())[:MOST_ENDING]
+
+    def may_write(one: EndingException) -> bool:
+        about = {"resource": FindingException.plural, "name": one.row.name}
+        return access.may(caller, one.row.cluster, "update", **about).allowed
+
+    return list(filter(may_write, found))
 
 
 def _waiting(caller: Caller, clusters: Collection[Cluster]) -> tuple[str, list[ListedRequest]]:

@@ -102,6 +102,7 @@ urlpatterns = [
     path("rules/<slug:slug>/of/<slug:cluster>/<str:name>", deciding.show, name="rule"),
     path("rules/<slug:slug>/of/<slug:cluster>/<str:name>/edit", deciding.edit, name="rule-edit"),
     path("rules/<slug:slug>/of/<slug:cluster>/<str:name>/delete", deciding.delete, name="rule-delete"),
+    path("rules/<slug:slug>/of/<slug:cluster>/<str:name>/confirm", deciding.confirm, name="rule-confirm"),
     path("sets", sets.index, name="sets"),
     path("new-set", set_orders.new, name="set-new"),
     path("sets/<str:name>", sets.show, name="set"),

@@ -80,6 +80,15 @@ def changewindow() -> str:
     )
 
 
+def findingexception() -> str:
+    return _page(
+        "findingexceptions.yaml",
+        "A FindingException accepts findings in its cluster until a day, so that guards ignore them. "
+        "[Finding exceptions](../operating/finding-exceptions.md) says who stands behind one, and what it never "
+        "accepts.",
+    )
+
+
 def _page(file: str, introduction: str) -> str:
     crd = yaml.safe_load((CRDS / file).read_text("utf-8"))
     names, versions = crd["spec"]["names"], crd["spec"]["versions"]

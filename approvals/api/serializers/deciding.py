@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from approvals.clock import database_now
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
+from approvals.ledger.confirmations import ready_state
 from approvals.models import DecidingObject
+
+
+class ReadySerializer(serializers.Serializer[Any]):
+    """As the condition Ready of the object."""
+
+    status = serializers.BooleanField(source="is_ready")
+    reason = serializers.CharField()
+    message = serializers.CharField(source="words")
 
 
 class DecidingObjectSerializer(serializers.ModelSerializer[DecidingObject]):
@@ -16,17 +27,38 @@ class DecidingObjectSerializer(serializers.ModelSerializer[DecidingObject]):
     spec = serializers.JSONField(help_text="as `kubectl explain` describes it")
     summary = serializers.SerializerMethodField(help_text="what it asks for, in words; empty if it cannot be read")
     problem = serializers.CharField(help_text="why it cannot be read; it holds what it might select then")
+    ready = serializers.SerializerMethodField(help_text="whether it counts, and why or why not")
     version = serializers.CharField(help_text="its uid and generation, which are its ETag")
 
     class Meta:
         model = DecidingObject
-        fields = ["kind", "cluster", "name", "uid", "generation", "version", "spec", "summary", "problem", "changed_at"]
+        fields = [
+            "kind",
+            "cluster",
+            "name",
+            "uid",
+            "generation",
+            "version",
+            "spec",
+            "summary",
+            "problem",
+            "ready",
+            "changed_at",
+        ]
 
     def get_summary(self, row: DecidingObject) -> str:
         try:
             return BY_NAME[row.kind].parse(row.spec).summary
         except UnreadableObject:
             return ""
+
+    @extend_schema_field(ReadySerializer)
+    def get_ready(self, row: DecidingObject) -> dict[str, Any]:
+        return dict(ReadySerializer(ready_state(row, database_now())).data)
+
+
+class ConfirmationInput(serializers.Serializer[Any]):
+    generation = serializers.IntegerField(min_value=1, help_text="metadata.generation of the object as you read it")
 
 
 class DecidingSpecInput(serializers.Serializer[Any]):

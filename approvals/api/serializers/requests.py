@@ -222,6 +222,15 @@ class RuleNeedsSerializer(serializers.Serializer[Any]):
     note = serializers.CharField(help_text="why it is taken to select the request although nobody can tell, or empty")
 
 
+class FindingExceptionSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="the name of the FindingException")
+    reason = serializers.CharField()
+    ticket = serializers.CharField()
+    until = serializers.DateTimeField(help_text="it accepts nothing from then on")
+    by = serializers.ListField(child=serializers.CharField(), help_text="the people who stand behind it")
+    fingerprints = serializers.ListField(child=serializers.CharField(), help_text="the findings that it accepts")
+
+
 class RequestSerializer(serializers.ModelSerializer[Request]):
     cluster = serializers.CharField(source="deployment.cluster.name")
     deployment = serializers.CharField(source="deployment.name")
@@ -237,6 +246,9 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
     )
     approval_rules = RuleNeedsSerializer(
         many=True, help_text="the ApprovalRules that select the request, as they were judged last"
+    )
+    finding_exceptions = FindingExceptionSerializer(
+        many=True, help_text="the FindingExceptions that accept findings of this round, as they were judged last"
     )
     requesters = RequesterSerializer(
         many=True, help_text="everyone who changed the spec since the running revision, or requested the change"
@@ -268,6 +280,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
             "is_for_people",
             "verdict",
             "approval_rules",
+            "finding_exceptions",
             *REST_COLUMNS,
             "problem_code",
             "problem",

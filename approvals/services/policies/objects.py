@@ -11,11 +11,12 @@ from typing import Any
 from approvals import access, wake
 from approvals.access import Caller
 from approvals.audit import Actor
+from approvals.clock import database_now
 from approvals.deciding.change_windows import ChangeWindow, HeldChange, WindowType
 from approvals.deciding.kinds import VERSION, DecidingKind
 from approvals.deciding.spec_fields import UnreadableObject
-from approvals.errors import InvalidInput, NotAsExpected, NotFound
-from approvals.ledger import deciding_objects
+from approvals.errors import InvalidInput, NotAllowed, NotAsExpected, NotFound
+from approvals.ledger import confirmations, deciding_objects
 from approvals.models import Cluster, DecidingObject
 from approvals.policy import POLICY, BadExpression, check_compiled, check_form
 from approvals.selectors.change_stops import is_stop
@@ -83,6 +84,39 @@ def delete_object(*, by: Caller, cluster: Cluster, kind: type[DecidingKind], nam
     translate_refusals(cluster, delete, person)
     is_gone = translate_refusals(cluster, lambda: access.kubernetes().get(cluster, ref)) is None
     deciding_objects.forget(cluster=cluster, uid=uid, actor=Actor(by.name, via), is_gone=is_gone)
+
+
+def confirm_object(
+    *, by: Caller, cluster: Cluster, kind: type[DecidingKind], name: str, generation: int, via: str
+) -> DecidingObject:
+    """Stand behind the object as it is at `generation`, beside who wrote it: it counts once two people do.
+
+    Kubernetes decides who may, by the verb `approve` on the kind. Raises NotFound, NotAsExpected of another generation,
+    InvalidInput of what nobody can confirm, NotAllowed and CouldNotAsk.
+    """
+    rows = DecidingObject.objects.select_related("cluster").filter(cluster=cluster, kind=kind.kind, gone_at=None)
+    live = translate_refusals(cluster, lambda: access.kubernetes().get(cluster, _ref(kind, name)))
+    known = rows.filter(name=name, uid=live["metadata"]["uid"]).first() if live else None
+    if known is None:
+        raise NotFound(f"{kind.kind} {name} does not exist on cluster {cluster.name}, or is not known here yet")
+    found = int(live["metadata"].get("generation") or 1)
+    if found != generation:
+        raise NotAsExpected(f"{kind.kind} {name} is at generation {found}, not {generation}: read it again")
+    identity = access.acting_as(by, cluster)
+    if not access.is_human(identity):
+        raise NotAllowed(f"{identity.username} is a machine account, and those cannot confirm a {kind.words}")
+    permission = access.may(by, cluster, "approve", resource=kind.plural, name=name, fresh=True)
+    permission.check()
+    spec = dict(live["spec"])
+    _check_spec(kind, spec)
+    parsed = kind.parse(spec)
+    if why := parsed.why_not_confirmable(database_now()):
+        raise InvalidInput(why, field="spec")
+    writers = map(access.person_recorded, known.writers if spec == known.spec else ())
+    if any(map(access.person_of(by, cluster).is_same, writers)):
+        raise NotAllowed(f"you wrote {name}: somebody else has to confirm it")
+    words = permission.server_words or permission.words
+    return confirmations.confirm(row=known, spec=spec, by=by, access_reason=words, via=via)
 
 
 def stop_changes(*, by: Caller, cluster: Cluster, reason: str, via: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +13,8 @@ from approvals.deciding.kinds import DecidingKind
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
 from approvals.ledger import claims
-from approvals.ledger.deciding_objects import postpone_showing, record_shown
+from approvals.ledger.confirmations import ready_state
+from approvals.ledger.deciding_objects import look_again, postpone_showing, record_shown
 from approvals.models import DecidingObject
 from approvals.policy import POLICY, BadExpression, check_compiled, check_form
 from approvals.steps.mirroring.conditions import Condition
@@ -48,6 +50,8 @@ class ShowDecidingObject(Recurring):
             postpone_showing(row)
             return False
         record_shown(row, status, problem=problem, again_at=known.next_change(now) if known else None)
+        if known and known.needs_people and _ready_of(status) != _ready_of(row.status):
+            look_again(row.cluster)
         return False
 
     def step(self) -> WorkStep:
@@ -74,16 +78,15 @@ def read_object(row: DecidingObject) -> tuple[DecidingKind | None, str]:
 
 def status_of(row: DecidingObject, known: DecidingKind | None, problem: str, now: datetime) -> dict[str, Any]:
     """`lastTransitionTime` stays what it was as long as the condition says the same."""
-    why, words = "Read", "Pratique reads it"
-    if problem and known:
-        why = "ConditionFails"
-        words = f"its condition cannot be evaluated, so it is about every request that its selector selects: {problem}"
-    elif problem:
-        why, words = "Unreadable", f"it cannot be read, so it holds the requests that it might select: {problem}"
-    ready = Condition("Ready", not problem, why, words, now)
+    state = ready_state(row, now, problem)
+    ready = Condition("Ready", state.is_ready, state.reason, state.words, now)
     record = ready.record(generation=row.generation)
     for before in row.status.get("conditions") or ():
         if before["type"] == record["type"] and before["status"] == record["status"]:
             record["lastTransitionTime"] = before["lastTransitionTime"]
     status: dict[str, Any] = {"observedGeneration": row.generation, "conditions": [record]}
     return {**status, "summary": known.summary, **known.status(now)} if known else status
+
+
+def _ready_of(status: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(condition["status"], condition["reason"]) for condition in status.get("conditions") or ()]

@@ -385,9 +385,10 @@ def _report_summary(request: Request) -> dict[str, Any]:
 
 
 def _reviews_summary(request: Request) -> dict[str, int]:
-    """`waivers`: how many findings somebody accepted."""
+    """`waivers`: how many findings somebody accepted, by a review or by a FindingException."""
     approvals = request.reviews.counted().filter(round=request.round, decision="Approve")
     waived = {waiver["fingerprint"] for waives in approvals.values_list("waives", flat=True) for waiver in waives}
+    waived |= {name for one in request.finding_exceptions for name in one["fingerprints"]}
     return {"approvals": approvals.count(), "waivers": len(waived)}
 
 

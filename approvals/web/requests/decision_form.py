@@ -14,11 +14,13 @@ from django.http import HttpRequest, QueryDict
 
 from approvals import services
 from approvals.access import Caller
+from approvals.clock import database_now
 from approvals.errors import Refused
 from approvals.lifecycle import State
 from approvals.models import PolicyEvaluation, Report, Request, Review, VoidedRound
 from approvals.policy.explanation import TermValue
 from approvals.selectors import pages
+from approvals.selectors.acceptances import Acceptance, acceptances_of
 from approvals.services import Acknowledgement
 from approvals.services.waivers import Waiver, check_right, why_not
 from approvals.web.requests.report_view import ReportView, ShownEntry, ShownFinding
@@ -162,19 +164,19 @@ def _loss_of(item: Acknowledgement) -> Loss:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedFinding:
-    """A reviewer's waiver of one finding; `what` names the finding for the history of reviews."""
+    """A reviewer's waiver of one finding for the history of reviews; `what` names the finding."""
 
     by: str
     at: datetime
     reason: str
-    what: str = ""
+    what: str
 
 
 @dataclass(frozen=True, slots=True)
 class ShownWaiver:
     """`field` is the input's name, "" where the finding is not offered; then `words` may say why."""
 
-    accepted: list[AcceptedFinding]
+    accepted: list[Acceptance]
     field: str
     words: str
     typed: str
@@ -192,13 +194,12 @@ class GroupWaiver:
 class Waivers:
     """The waivers of one page. `words` say whether the viewer `may` accept findings; `rule` would allow it."""
 
-    def __init__(self, report: Report, reviews: Iterable[Review], typed: Mapping[str, str]) -> None:
+    def __init__(self, request: Request, report: Report, reviews: Iterable[Review], typed: Mapping[str, str]) -> None:
         self.words = self.rule = ""
         self._typed = typed
         self._records = {finding["fingerprint"]: finding for finding in report.body["findings"]}
         self._round = report.round
-        counted = (review for review in reviews if review.round == report.round and not review.is_replaced)
-        self._reviews = [review for review in counted if review.waives]
+        self._accepted = acceptances_of(request, report.round, reviews, database_now())
         self.may = False
 
     def offer(self, caller: Caller, request: Request, options: ViewerOptions) -> None:
@@ -214,12 +215,7 @@ class Waivers:
 
     def of(self, finding: ShownFinding) -> ShownWaiver:
         fingerprint = finding.record["fingerprint"]
-        accepted = [
-            AcceptedFinding(review.username, review.given_at, waiver["reason"])
-            for review in self._reviews
-            for waiver in review.waives
-            if waiver["fingerprint"] == fingerprint
-        ]
+        accepted = self._accepted.get(fingerprint, [])
         words = (why_not(finding.record) if finding.record["rule"] else "you may not see it") if self.may else ""
         field = FIELD + fingerprint if self.may and not words else ""
         return ShownWaiver(accepted, field, words, self._typed.get(fingerprint, ""))
@@ -324,7 +320,7 @@ def form_of(
         written = Written(given.reason, ticked_by(given, ticks), waives)
     if report is None:
         return DecisionForm(None, ticks, False, written, [])
-    waivers = Waivers(report, tab.reviews, written.waives if written else {})
+    waivers = Waivers(request, report, tab.reviews, written.waives if written else {})
     waivers.offer(tab.caller, request, tab.options)
     carried = []
     if view:

@@ -8,7 +8,9 @@ from typing import Any
 
 from approvals.access import Caller
 from approvals.access.sight import Record, ReportSight, Sight, exists, hidden_action, reference, withheld
+from approvals.clock import database_now
 from approvals.models import Cluster, Report, Request
+from approvals.selectors.acceptances import acceptances_of
 from approvals.web.requests.sources import shown_sources
 from provisioner.review.base.difference import mask_secret
 from provisioner.review.base.record import from_record
@@ -31,11 +33,9 @@ def shared_html(caller: Caller, request: Request, report: Report) -> str:
     deployment = request.deployment
     sources = [source.words for source in shown_sources(request)]
     title = f"{deployment.name} request {request.number} on {deployment.cluster.name}, round {report.round}"
-    told: dict[str, list[str]] = {}
-    for review in request.reviews.counted().filter(round=report.round).exclude(waives=[]):
-        for waiver in review.waives:
-            words = f"Accepted by {review.username} on {review.given_at:%Y-%m-%d %H:%M} UTC: {waiver['reason']}"
-            told.setdefault(waiver["fingerprint"], []).append(words)
+    reviews = request.reviews.select_related("replaced_by").exclude(waives=[])
+    accepted = acceptances_of(request, report.round, reviews, database_now())
+    told = {fingerprint: [one.words for one in given] for fingerprint, given in accepted.items()}
     return as_html(shown, title=title, hidden=hidden, notes=told, sources=sources)
 
 

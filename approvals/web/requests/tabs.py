@@ -347,7 +347,7 @@ def redirect_old_address(http: HttpRequest, request: Request, position: int | No
 @of_request
 def show_activity(http: HttpRequest, request: Request) -> HttpResponse:
     tab = open_tab(person(http), request)
-    history = history_of(tab, Waivers(tab.report, tab.reviews, {}) if tab.report else None)
+    history = history_of(tab, Waivers(tab.item, tab.report, tab.reviews, {}) if tab.report else None)
     return page(http, "requests/activity.html", tab, {"history": history, "log": _log(http, request)})
 
 

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -41,7 +41,7 @@ from provisioner.escaping import visible
 from provisioner.review.base.record import action_from, from_record, plain
 from provisioner.review.output.headline import in_own_words
 from provisioner.review.output.terminal import as_text, differences_as_text
-from provisioner.values import Action, PlannedAction, Report
+from provisioner.values import Action, ObjectRef, PlannedAction, Report
 
 MOST_PAGES = 20
 WITH_LINES = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.RERUN, Action.ADOPT, Action.DELETE)
@@ -279,7 +279,19 @@ def _report_text(whole: WholeReport, options: argparse.Namespace) -> str:
         text += "\nThe report is large: what changes in containers is left out here. `diff` shows it.\n"
     if whole.hidden:
         text += f"\nObjects that you may not get, and whose containers are therefore not shown: {whole.hidden}\n"
+    if accepted := "".join(_list_accepted(whole.record["findings"])):
+        text += f"\nAccepted findings, which guards ignore:\n{accepted}"
     return text
+
+
+def _list_accepted(findings: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """A line for each time that one of these findings is accepted."""
+    for finding in findings:
+        about = f" {ObjectRef(**finding['ref'])}" if finding["ref"] else ""
+        for given in finding.get("accepted", ()):
+            by = f"exception {given['exception']} ({given['by']})" if given["exception"] else given["by"]
+            until = f" until {given['until']}" if given["until"] else ""
+            yield visible(f"  {finding['rule']}{about}: by {by}{until}: {given['reason']}") + "\n"
 
 
 def _as_list(found: list[Any]) -> dict[str, Any]:

@@ -8,11 +8,16 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
-from approvals.models import AuditEntry, DecidingObject
+from approvals.models import AuditEntry, DecidingObject, Request
 from tests.approvals.api.conftest import Call, problem_of
+from tests.support.approvals import world
+from tests.support.approvals.exceptions import second_person, spec_of
 from tests.support.approvals.fixtures import World
+from tests.support.approvals.policies import look
+from tests.support.approvals.waivers import finding, report
 
 RULES = "clusters/prod/approval-rules"
+EXCEPTIONS = "clusters/prod/finding-exceptions"
 SPEC = {"require": [{"name": "security", "groups": ["security"]}]}
 
 
@@ -71,3 +76,28 @@ def test_S02_whoever_may_not_get_a_rule_sees_and_writes_none(env: World, call: C
         assert call(env.ada, method, path, {"name": "x", "spec": SPEC}).status_code == 404, (method, path)
     assert call(env.ada, "delete", f"{RULES}/four-eyes", **{"If-Match": '"1"'}).status_code == 404
     assert set(env.kubernetes.objects) == {"four-eyes"}
+
+
+def test_a_finding_exception_counts_once_a_second_person_confirms_it_and_the_report_says_so(
+    env: World, call: Call
+) -> None:
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
+    request = report(Request.objects.get(), finding(1), finding(2))
+    made = body_of(call(env.ada, "post", EXCEPTIONS, {"name": "web", "spec": spec_of()}))
+    assert (made["ready"]["status"], made["ready"]["reason"]) == (False, "NeedsSecondPerson")
+    carla, address = second_person(env), f"{EXCEPTIONS}/web/confirm"
+    stale = call(carla, "post", address, {"generation": 2})
+    assert (stale.status_code, problem_of(stale)["code"]) == (412, "precondition-failed")
+    own = call(env.ada, "post", address, {"generation": 1})
+    assert (own.status_code, "you wrote web" in problem_of(own)["detail"]) == (403, True)
+    confirmed = body_of(call(carla, "post", address, {"generation": 1}))
+    assert (confirmed["ready"]["status"], confirmed["ready"]["reason"]) == (True, "Confirmed")
+    assert [one["ready"]["status"] for one in body_of(call(env.ada, "get", EXCEPTIONS))["results"]] == [True]
+
+    look(request)
+    shown = body_of(call(env.ada, "get", f"requests/{request.uid}"))["finding_exceptions"]
+    assert [(one["name"], one["by"], one["fingerprints"]) for one in shown] == [("web", ["ada", "carla"], ["f1"])]
+    first, second = body_of(call(env.ada, "get", f"requests/{request.uid}/report"))["findings"]
+    (accepted,) = first["accepted"]
+    assert (accepted["exception"], accepted["by"], accepted["ticket"]) == ("web", "ada and carla", "SEC-1")
+    assert "accepted" not in second

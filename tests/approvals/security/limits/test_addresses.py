@@ -134,6 +134,7 @@ CLOSED = {
     "rule",
     "rule-edit",
     "rule-delete",
+    "rule-confirm",
     "set",
     "set-order",
     "set-review",

@@ -16,7 +16,7 @@ from provisioner.cli.kubectl.decisions import _create_review
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.values import ObjectRef
 from tests.provisioner.cli.kubectl.conftest import Run
-from tests.provisioner.cli.kubectl.scene import DIGEST, GROUP, Recorder, wish
+from tests.provisioner.cli.kubectl.scene import DIGEST, GROUP, TOKEN, UID, Recorder, wish
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.kubernetes.kubectl import RUKPAKS_OWN, kubeconfig
 from tests.support.kubernetes.live import until_served
@@ -391,3 +391,25 @@ def test_the_shell_is_told_the_names_of_this_cluster(
     assert proposed("show", "--output", "") == ["json", "text", "yaml", ":4"]
     assert "--watch" in proposed("list", "--")
     assert proposed("convert", "") == [":0"]
+
+
+def test_a_report_names_the_findings_that_are_accepted(
+    run: Run, service: Recorder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{TOKEN}\n"))
+    assert main(["login", "--service", service.url, "--token", "-"]) == 0
+    given = {"by": "ada and ben", "reason": "until\nspring", "exception": "web", "until": "2027-03-31T00:00:00+00:00"}
+    by_review = {"by": "cleo", "reason": "known", "exception": "", "until": None}
+    address = f"/api/v1/requests/{UID}/report"
+    shown = {**service.answers[address][1]}
+    first = shown["findings"][0]
+    shown["findings"] = [{**first, "accepted": [given, by_review]}, *shown["findings"][1:]]
+    service.answers[address] = (200, shown)
+    assert run("show", "web", "--report") == 0
+    text = capsys.readouterr().out
+    about = f"{first['rule']} {ObjectRef(**first['ref'])}" if first["ref"] else first["rule"]
+    assert (
+        "Accepted findings, which guards ignore:\n"
+        f"  {about}: by exception web (ada and ben) until 2027-03-31T00:00:00+00:00: until\\nspring\n"
+        f"  {about}: by cleo: known\n"
+    ) in text
