@@ -61,6 +61,11 @@ def deciding_object(object_id: int) -> None:
     transaction.on_commit(lambda: _send("approvals.show_deciding_object", object_id))
 
 
+def check_run(run_id: int) -> None:
+    """Have a worker send the event of an external check."""
+    transaction.on_commit(lambda: _send("approvals.send_check_run", run_id))
+
+
 def comparison(comparison_id: int) -> None:
     """Have a worker compare two bundles, as somebody asked."""
     transaction.on_commit(lambda: _send("approvals.compare_bundles", comparison_id))

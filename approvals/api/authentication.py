@@ -53,6 +53,8 @@ DECIDING = {
     ("api-request", "reviews"),
     ("api-request", "dismiss"),
     ("api-request", "apply_at"),
+    ("api-request", "run_check_again"),
+    ("api-external-checks", "secret"),
     ("api-set", "review"),
     ("api-deployment", "revoke"),
     ("api-deployment", "reinstate"),

@@ -16,7 +16,7 @@ VERSION = "v1alpha2"
 @dataclass(frozen=True, slots=True)
 class FormField:
     """A field of the page's form beside those that every kind has. `path` is its place in the spec, `rows` makes it a
-    text of several lines; one that `is_yaml` holds a value written as YAML."""
+    text of several lines; one that `is_yaml` holds a value written as YAML, one that `is_number` a whole number."""
 
     path: str
     label: str
@@ -25,6 +25,7 @@ class FormField:
     is_yaml: bool = False
     choices: tuple[tuple[str, str], ...] = ()
     is_required: bool = False
+    is_number: bool = False
 
 
 class DecidingKind(ABC):

@@ -3,7 +3,7 @@ what their selectors and conditions look at of one request."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,12 +13,13 @@ from django.db.models import prefetch_related_objects
 from approvals import policy
 from approvals.clock import database_now
 from approvals.deciding.change_windows import ChangeWindow, SelectingWindow, Windows
+from approvals.deciding.external_checks import ExternalCheck, SelectedCheck
 from approvals.deciding.kinds import VERSION, DecidingKind, EarlierSpec, SeenObject
 from approvals.deciding.selector import SelectedBy, Selector
 from approvals.deciding.spec_fields import SpecFields, UnreadableObject
 from approvals.errors import TooManyRules
 from approvals.gate.policies import facts_of, reviewed_report
-from approvals.ledger import labels
+from approvals.ledger import check_runs, labels
 from approvals.models import Cluster, DecidingObject, Report, Request
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
@@ -151,6 +152,36 @@ def read_windows(request: Request, api: Api) -> Windows:
             is_sure = not doubt and window.selector.selects(about, by_every_label_set=True)
             selecting.append(SelectingWindow(name, window, is_sure))
     return Windows(tuple(selecting), tuple(unread))
+
+
+def read_checks(request: Request, report: Report, objects: Iterable[SeenObject]) -> tuple[SelectedCheck, ...]:
+    """The external checks that select a request, with what they said of its present subject.
+
+    One that cannot be read holds whatever its selector can still be read to select; one whose `when` cannot be
+    evaluated selects.
+    """
+    present = [(one, one.spec) for one in objects if one.spec is not None]
+    if not present:
+        return ()
+    about = selected_by(request, report)
+    fitting, found = list[tuple[SeenObject, ExternalCheck]](), list[SelectedCheck]()
+    for one, spec in present:
+        try:
+            check = ExternalCheck.parse(spec)
+        except UnreadableObject as exc:
+            if _may_select(spec, about):
+                found.append(SelectedCheck(one.name, one.uid, problem=str(exc)))
+            continue
+        if check.selector.selects(about):
+            fitting.append((one, check))
+    conditions = conditions_of(request, report, [check.when for _, check in fitting])
+    runs, secrets = check_runs.newest_runs(request), check_runs.known_secrets(request.cluster_id)
+    for one, check in fitting:
+        doubt, run = conditions[check.when], runs.get(one.uid)
+        if doubt is not None:
+            facts = check_runs.facts_of(run) if run else None
+            found.append(SelectedCheck(one.name, one.uid, check, "", doubt, one.uid in secrets, facts))
+    return tuple(sorted(found, key=lambda selected: selected.name))
 
 
 def _may_select(spec: Mapping[str, Any], about: SelectedBy) -> bool:

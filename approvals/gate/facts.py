@@ -10,6 +10,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from approvals.deciding.approval_rules import ApprovalRule, Voter
 from approvals.deciding.change_windows import Windows
+from approvals.deciding.external_checks import SelectedCheck
 from approvals.gate.answers import GateQuestion
 from approvals.ledger.digests import ReviewSubject
 from approvals.policy import Lapsed
@@ -332,6 +333,7 @@ class GateFacts:
     guards: Fact[tuple[PolicyFacts, ...]] = NOT_READ
     grants: Fact[tuple[PolicyFacts, ...]] = NOT_READ
     rules: Fact[tuple[RuleFacts, ...]] = NOT_READ
+    checks: Fact[tuple[SelectedCheck, ...]] = NOT_READ
     unreviewed: Fact[Unreviewed] = NOT_READ
     collisions: Fact[Collisions] = NOT_READ
     came: Fact[tuple[str, ...]] = NOT_READ

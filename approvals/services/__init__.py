@@ -47,6 +47,12 @@ from approvals.services.issuers import (
     sign_in_with_issuer,
 )
 from approvals.services.own_views import mark_news_read, mark_viewed, remove_view, save_view
+from approvals.services.policies.external_checks import (
+    answer_check,
+    check_run_token,
+    make_check_secret,
+    run_check_again,
+)
 from approvals.services.policies.objects import change_object, create_object, delete_object, end_stop, stop_changes
 from approvals.services.policies.replays import PolicyReplay, ReplayRow, read_document, replay_policy
 from approvals.services.policies.rows import (
@@ -114,6 +120,7 @@ __all__ = [
     "SetGroup",
     "Waiver",
     "acknowledgements",
+    "answer_check",
     "ask_again",
     "awaited_proxy",
     "break_glass",
@@ -125,6 +132,7 @@ __all__ = [
     "change_deployment",
     "change_object",
     "check_may_compare",
+    "check_run_token",
     "cluster_to_compare_on",
     "collisions",
     "command_line_issuers",
@@ -153,6 +161,7 @@ __all__ = [
     "known_as",
     "link_chat_account",
     "link_identity",
+    "make_check_secret",
     "make_dependencies",
     "map_identity",
     "mark_news_read",
@@ -186,6 +195,7 @@ __all__ = [
     "rollback_deployment",
     "rotate_deployment",
     "rotate_keys",
+    "run_check_again",
     "save_policy",
     "save_view",
     "set_apply_at",

@@ -6,9 +6,10 @@ from typing import Any
 
 from rest_framework import serializers
 
+from approvals.deciding.external_checks import LONGEST_ADDRESS, LONGEST_MESSAGE, CheckOutcome
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
-from approvals.models import DecidingObject
+from approvals.models import CheckRun, DecidingObject
 
 
 class DecidingObjectSerializer(serializers.ModelSerializer[DecidingObject]):
@@ -35,3 +36,35 @@ class DecidingSpecInput(serializers.Serializer[Any]):
 
 class DecidingObjectInput(DecidingSpecInput):
     name = serializers.CharField(max_length=253)
+
+
+class CheckAnswerInput(serializers.Serializer[Any]):
+    outcome = serializers.ChoiceField(choices=[str(outcome) for outcome in CheckOutcome])
+    subject_digest = serializers.CharField(max_length=80, help_text="`subjectDigest` of the event")
+    message = serializers.CharField(
+        max_length=LONGEST_MESSAGE, allow_blank=True, default="", help_text="everybody sees it who reads the request"
+    )
+    link = serializers.CharField(
+        max_length=LONGEST_ADDRESS, allow_blank=True, default="", help_text="an https URL that tells more"
+    )
+
+
+class CheckRunSerializer(serializers.ModelSerializer[CheckRun]):
+    class Meta:
+        model = CheckRun
+        fields = [
+            "uid",
+            "check_name",
+            "stage",
+            "number",
+            "outcome",
+            "message",
+            "link",
+            "asked_at",
+            "answered_at",
+            "due_at",
+        ]
+
+
+class CheckSecretSerializer(serializers.Serializer[Any]):
+    secret = serializers.CharField(help_text="as Standard Webhooks writes it: `whsec_` and base64")

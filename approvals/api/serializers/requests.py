@@ -222,6 +222,20 @@ class RuleNeedsSerializer(serializers.Serializer[Any]):
     note = serializers.CharField(help_text="why it is taken to select the request although nobody can tell, or empty")
 
 
+class CheckResultSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="the name of the ExternalCheck")
+    stage = serializers.CharField(help_text="AfterReport or BeforeApply; empty if it cannot be read")
+    enforcement = serializers.CharField(help_text="Mandatory or Advisory; empty if it cannot be read")
+    state = serializers.CharField(
+        help_text="unreadable, no secret, not asked, waiting, pending, passed, failed or silent (not answered in time)"
+    )
+    words = serializers.CharField(help_text="the state in words, with the message of the check")
+    link = serializers.CharField(help_text="an https URL that the check gave, or empty")
+    holds = serializers.BooleanField(help_text="whether it holds the request, now or before the apply")
+    since = serializers.DateTimeField(allow_null=True, help_text="when it answered, or was asked")
+    due_at = serializers.DateTimeField(allow_null=True, help_text="until when an answer counts")
+
+
 class RequestSerializer(serializers.ModelSerializer[Request]):
     cluster = serializers.CharField(source="deployment.cluster.name")
     deployment = serializers.CharField(source="deployment.name")
@@ -237,6 +251,9 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
     )
     approval_rules = RuleNeedsSerializer(
         many=True, help_text="the ApprovalRules that select the request, as they were judged last"
+    )
+    external_checks = CheckResultSerializer(
+        many=True, help_text="the ExternalChecks that select the request, as they stood when it was looked at last"
     )
     requesters = RequesterSerializer(
         many=True, help_text="everyone who changed the spec since the running revision, or requested the change"
@@ -268,6 +285,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
             "is_for_people",
             "verdict",
             "approval_rules",
+            "external_checks",
             *REST_COLUMNS,
             "problem_code",
             "problem",
