@@ -141,6 +141,20 @@ class NotWaivable(Refused):
     status = 422
 
 
+class CheckTokenRefused(Refused):
+    """An external check has to answer with the token of its event (security-rules.md S49)."""
+
+    code = "check-token"
+    status = 401
+
+
+class CheckClosed(Refused):
+    """An external check may not answer this run any more, or has answered it."""
+
+    code = "check-closed"
+    status = 409
+
+
 class InvalidInput(Refused):
     """A field of a form or of a body has a value that it cannot have."""
 

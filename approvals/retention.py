@@ -28,6 +28,7 @@ from approvals.lifecycle import OPEN
 from approvals.locks import for_change
 from approvals.models import (
     BundleDeployment,
+    CheckRun,
     Content,
     KeptValue,
     LookupAnswers,
@@ -53,7 +54,7 @@ AWAY_AFTER = 5
 # The running revision and the one before it.
 LAST_REVISIONS = 2
 # What hangs on a request and goes with its details. Reviews, verdicts and their dismissals are append-only.
-DETAILS = (LookupAnswers, Report, Outcome, PolicyEvaluation, RequestRule, RequestText, ViewedObject)
+DETAILS = (LookupAnswers, Report, Outcome, PolicyEvaluation, CheckRun, RequestRule, RequestText, ViewedObject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +175,7 @@ def _clear_request(pk: int, before: datetime, now: datetime) -> int:
         OptionalObject.objects.filter(revision__request=row).delete()
         row.unused_files, row.requirements, row.chart_values, row.server_words, row.lookups = {}, [], None, [], []
         row.spec_values, row.repeated_keys, row.patches, row.helm_3_differs = [], [], [], None
+        row.external_checks = []
         row.cleared_at = now
         row.save(
             update_fields=[
@@ -187,6 +189,7 @@ def _clear_request(pk: int, before: datetime, now: datetime) -> int:
                     "lookups",
                     "patches",
                     "helm_3_differs",
+                    "external_checks",
                     "cleared_at",
                 )
             ]

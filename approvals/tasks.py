@@ -16,14 +16,33 @@ from approvals.catalogs.schedule import catalogs_to_show, schedule_rereads
 from approvals.chat import deliveries
 from approvals.clock import database_now
 from approvals.errors import StoreUnavailable
-from approvals.ledger import claims, deciding_objects, drifts, optionals, pivots, references, rollouts, strays
+from approvals.ledger import (
+    check_runs,
+    claims,
+    deciding_objects,
+    drifts,
+    optionals,
+    pivots,
+    references,
+    rollouts,
+    strays,
+)
 from approvals.lifecycle import AT_WORK, OPEN, State
-from approvals.models import BundleComparison, BundleDeployment, Catalog, DecidingObject, FollowedPackage, Request
+from approvals.models import (
+    BundleComparison,
+    BundleDeployment,
+    Catalog,
+    CheckRun,
+    DecidingObject,
+    FollowedPackage,
+    Request,
+)
 from approvals.steps import source_checks
 from approvals.steps.advance import advance
 from approvals.steps.catalogs import comparison, refresh
 from approvals.steps.catalogs.comparison import CompareBundles
 from approvals.steps.catalogs.refresh import RefreshCatalog
+from approvals.steps.external_checks import SendCheckRun
 from approvals.steps.mirroring.deciding_status import ShowDecidingObject
 from approvals.steps.rollouts import look_at_rollout as look_at_members
 from approvals.steps.running.correct import correct
@@ -86,6 +105,11 @@ def look_at_rollout(rollout_id: int) -> None:
     look_at_members(rollout_id)
 
 
+@shared_task(name="approvals.send_check_run")
+def send_check_run(run_id: int) -> None:
+    do(SendCheckRun(run_id))
+
+
 @shared_task(name="approvals.compare_bundles")
 def compare_bundles(comparison_id: int) -> None:
     do(CompareBundles(comparison_id))
@@ -118,6 +142,7 @@ def clear() -> None:
     claims.forget_tasks(RefreshCatalog.task, but=Catalog.objects.values("pk"))
     deciding_objects.clear_gone(database_now())
     claims.forget_tasks(ShowDecidingObject.task, but=DecidingObject.objects.values("pk"))
+    claims.forget_tasks(SendCheckRun.task, but=CheckRun.objects.filter(send_at__isnull=False).values("pk"))
     comparisons.forget_expired_comparisons(database_now())
     forget_removed_history(database_now())
     claims.forget_tasks(CompareBundles.task, but=BundleComparison.objects.values("pk"))
@@ -197,6 +222,8 @@ def _sweep_references(now: datetime) -> None:
         wake.catalog(pk)
     for pk in deciding_objects.objects_to_show(now)[:POLLS_A_SWEEP]:
         wake.deciding_object(pk)
+    for pk in check_runs.runs_to_send(now)[:POLLS_A_SWEEP]:
+        wake.check_run(pk)
     for pk in comparison.in_line(now):
         wake.comparison(pk)
     for pk in references.pending(now)[:POLLS_A_SWEEP]:

@@ -66,6 +66,11 @@ def rollout(rollout_id: int) -> None:
     transaction.on_commit(lambda: _send("approvals.look_at_rollout", rollout_id))
 
 
+def check_run(run_id: int) -> None:
+    """Have a worker send the event of an external check."""
+    transaction.on_commit(lambda: _send("approvals.send_check_run", run_id))
+
+
 def comparison(comparison_id: int) -> None:
     """Have a worker compare two bundles, as somebody asked."""
     transaction.on_commit(lambda: _send("approvals.compare_bundles", comparison_id))

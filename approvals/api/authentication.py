@@ -54,6 +54,8 @@ DECIDING = {
     ("api-request", "reviews"),
     ("api-request", "dismiss"),
     ("api-request", "apply_at"),
+    ("api-request", "run_check_again"),
+    ("api-external-checks", "secret"),
     ("api-set", "review"),
     ("api-set", "approve_ring"),
     ("api-set", "take_out"),

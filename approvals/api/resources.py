@@ -508,6 +508,19 @@ class RequestViewSet(ClusterScoped):
         services.set_apply_at(by=caller_of(request), request_id=self.get_object().pk, via=VIA, **wish)
         return Response(self.get_serializer(self.get_object()).data)
 
+    @extend_schema(request=None, responses=shapes.RequestDetailSerializer)
+    @action(
+        detail=True,
+        methods=["post"],
+        url_path=r"external-checks/(?P<check>[a-z0-9.-]{1,253})/run",
+        url_name="run-check",
+    )
+    def run_check_again(self, request: Http, check: str, **_: Any) -> Response:
+        """Ask an external check again that was asked in this round; needs `approve`, as a review does."""
+        found = self.get_object()
+        services.run_check_again(by=caller_of(request), request_id=found.pk, name=check, via=VIA)
+        return Response(self.get_serializer(self.get_object()).data)
+
     @extend_schema(request=shapes.DismissInput, responses={201: shapes.DismissalSerializer})
     @action(detail=True, methods=["post"], url_path=r"reviews/(?P<review>\d{1,18})/dismiss", url_name="dismiss")
     def dismiss(self, request: Http, review: str, **_: Any) -> Response:

@@ -7,9 +7,10 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.routers import SimpleRouter
 
-from approvals.api import catalogs, deciding, policies, resources, sets, sign_in
+from approvals.api import catalogs, deciding, external_checks, policies, resources, sets, sign_in
 from approvals.api.authentication import InScope
 from approvals.catalogs import addresses
+from approvals.deciding.external_checks import ExternalCheck
 from approvals.deciding.kinds import DecidingKind
 from approvals.deciding.table import KINDS
 
@@ -68,6 +69,18 @@ patterns = [
     _catalog(f"{PACKAGE}/changes", "comparison", "changes", post="compare"),
     _catalog(f"{PACKAGE}/changes/objects/<int:position>", "compared_lines", "lines"),
     *(pattern for kind in KINDS for pattern in _deciding(kind)),
+    path(
+        f"clusters/<str:cluster>/{ExternalCheck.slug}/<str:name>/secret",
+        external_checks.ExternalCheckViewSet.as_view(
+            {"post": "secret"}, basename="api-external-checks", detail=True, of=ExternalCheck
+        ),
+        name="api-external-checks-secret",
+    ),
+    path(
+        "checks/<uuid:run>",
+        external_checks.CheckRunViewSet.as_view({"post": "answer"}, basename="api-check-run", detail=True),
+        name="api-check-run",
+    ),
 ]
 urlpatterns = [
     path("", include(patterns)),

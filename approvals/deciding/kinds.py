@@ -16,8 +16,8 @@ VERSION = "v1alpha2"
 @dataclass(frozen=True, slots=True)
 class FormField:
     """A field of the page's form beside those that every kind has. `path` is its place in the spec, `rows` makes it a
-    text of several lines; one that `is_yaml` holds a list of mappings written as YAML. Of `choices` one is chosen, or
-    any number where it `is_list`."""
+    text of several lines; one that `is_yaml` holds a list of mappings written as YAML, one that `is_number` a whole
+    number. Of `choices` one is chosen, or any number of them where it `is_list`."""
 
     path: str
     label: str
@@ -28,6 +28,7 @@ class FormField:
     choices: tuple[tuple[str, str], ...] = ()
     initial: str = ""
     is_required: bool = False
+    is_number: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,13 +36,13 @@ _ASKERS = ("requesters", "too_old", "sources")
 _READ = "read_unattended"
 _READY = (
     *("cluster_uid", "desired_spec", "account", *_ASKERS, _READ, "subject", "approved", *_PEOPLE, "rules"),
-    *("unmet", "offers", "windows", "orders"),
+    *("unmet", "offers", "windows", "orders", "checks"),
 )
 _STANDING = ("running", "cluster_uid", "desired_spec", "account", "subject", "approved")
 _NEEDS: dict[GateQuestion, tuple[str, ...]] = {
     GateQuestion.MEET: ("cluster_uid",),
     GateQuestion.PREPARE: ("cluster_uid", *_ASKERS, _READ, "account", "own_right"),
-    GateQuestion.DECIDE: (*_PEOPLE, "grants", "rules", "too_old", _READ, "collisions", "offers"),
+    GateQuestion.DECIDE: (*_PEOPLE, "grants", "rules", "checks", "too_old", _READ, "collisions", "offers"),
     # All that is cheap to know, before the cluster is asked about every object.
     GateQuestion.PLAN: _READY,
     GateQuestion.APPLY: (*_READY, "plan"),

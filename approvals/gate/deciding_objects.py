@@ -4,7 +4,7 @@ what their selectors and conditions look at of one request."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,6 +16,7 @@ from django.db.models import Q, prefetch_related_objects
 from approvals import policy
 from approvals.clock import database_now
 from approvals.deciding.change_windows import ChangeWindow, SelectingWindow, Windows
+from approvals.deciding.external_checks import ExternalCheck, SelectedCheck
 from approvals.deciding.finding_exceptions import FindingException
 from approvals.deciding.kinds import VERSION, DecidingKind, EarlierSpec, SeenObject
 from approvals.deciding.selector import SelectedBy, Selector
@@ -23,7 +24,7 @@ from approvals.deciding.spec_fields import SpecFields, UnreadableObject
 from approvals.errors import TooManyRules
 from approvals.gate.facts import ExceptionFacts
 from approvals.gate.policies import facts_of, reviewed_report, worst_new_of
-from approvals.ledger import confirmations, labels
+from approvals.ledger import check_runs, confirmations, labels
 from approvals.ledger.pivots import has_requested
 from approvals.models import Cluster, DecidingObject, Report, Request
 from provisioner.api_groups import OWN_GROUP
@@ -255,6 +256,36 @@ def read_exceptions(request: Request, report: Report, api: Api | None) -> tuple[
             found.append(told)
         taken |= frozenset() if told.why_not else told.fingerprints
     return tuple(found)
+
+
+def read_checks(request: Request, report: Report, objects: Iterable[SeenObject]) -> tuple[SelectedCheck, ...]:
+    """The external checks that select a request, with what they said of its present subject.
+
+    One that cannot be read holds whatever its selector can still be read to select; one whose `when` cannot be
+    evaluated selects.
+    """
+    present = [(one, one.spec) for one in objects if one.spec is not None]
+    if not present:
+        return ()
+    about = selected_by(request, report)
+    fitting, found = list[tuple[SeenObject, ExternalCheck]](), list[SelectedCheck]()
+    for one, spec in present:
+        try:
+            check = ExternalCheck.parse(spec)
+        except UnreadableObject as exc:
+            if _may_select(spec, about):
+                found.append(SelectedCheck(one.name, one.uid, problem=str(exc)))
+            continue
+        if check.selector.selects(about):
+            fitting.append((one, check))
+    conditions = conditions_of(request, report, [check.when for _, check in fitting])
+    runs, secrets = check_runs.newest_runs(request), check_runs.known_secrets(request.cluster_id)
+    for one, check in fitting:
+        doubt, run = conditions[check.when], runs.get(one.uid)
+        if doubt is not None:
+            facts = check_runs.facts_of(run) if run else None
+            found.append(SelectedCheck(one.name, one.uid, check, "", doubt, one.uid in secrets, facts))
+    return tuple(sorted(found, key=lambda selected: selected.name))
 
 
 def _may_select(spec: Mapping[str, Any], about: SelectedBy) -> bool:

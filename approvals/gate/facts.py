@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from approvals.deciding.approval_rules import ApprovalRule, Voter
 from approvals.deciding.change_windows import Windows
+from approvals.deciding.external_checks import SelectedCheck
 from approvals.deciding.rings import Rollout
 from approvals.gate.answers import GateQuestion
 from approvals.ledger.digests import ReviewSubject
@@ -361,6 +362,7 @@ class GateFacts:
     grants: Fact[tuple[PolicyFacts, ...]] = NOT_READ
     rules: Fact[tuple[RuleFacts, ...]] = NOT_READ
     exceptions: Fact[tuple[ExceptionFacts, ...]] = NOT_READ
+    checks: Fact[tuple[SelectedCheck, ...]] = NOT_READ
     unreviewed: Fact[Unreviewed] = NOT_READ
     collisions: Fact[Collisions] = NOT_READ
     came: Fact[tuple[str, ...]] = NOT_READ

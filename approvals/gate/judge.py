@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 
 from approvals.deciding.change_windows import HeldChange
+from approvals.deciding.external_checks import AWAITED, CheckStage, CheckState
 from approvals.gate import people, rules
 from approvals.gate.answers import GateAnswer, GateQuestion, Next, Reason
 from approvals.gate.facts import GateFacts, How, PlanFacts, Unknown, Unseen, value_of
@@ -46,7 +47,7 @@ def judge(facts: GateFacts, now: datetime) -> GateAnswer:
             reason(RefusalKind.EXPIRED, f"the request expired at {about.expires_at:%Y-%m-%d %H:%M} UTC", about)
         )
     # A break-glass goes past what these say, so also past that they could not be asked.
-    skipped = ("guards", "rules", "windows", "orders") if people.break_glass_of(facts) else ()
+    skipped = ("guards", "rules", "windows", "orders", "checks") if people.break_glass_of(facts) else ()
     for name, fact in facts.needed():
         if name in skipped:
             continue
@@ -57,6 +58,7 @@ def judge(facts: GateFacts, now: datetime) -> GateAnswer:
         elif fact.how is How.CLUSTER and abs(now - fact.at) > FRESH:  # also where the clock was restored since
             found.append(reason(RefusalKind.TOO_OLD, f"the information is too old: {label}", about))
     found += check_windows(facts, now)
+    found += check_external_checks(facts, now)
     found += chain.from_iterable(check(facts) for check in _CHECKS[facts.question])
     found += check_rings(facts, now)
     if facts.question == GateQuestion.RESTORE:
@@ -270,6 +272,27 @@ def check_windows(facts: GateFacts, now: datetime) -> Iterator[Reason]:
     elif not state.is_open:
         words = f"{state.why}; {_when_open(state.opens_at)}"
         yield reason(RefusalKind.OUTSIDE_WINDOW, words, about, due_at=state.opens_at)
+
+
+def check_external_checks(facts: GateFacts, now: datetime) -> Iterator[Reason]:
+    """Each mandatory check has passed exactly this subject; a break-glass goes past them.
+
+    Those of before the apply are asked, and needed, once it is approved.
+    """
+    checks = value_of(facts.checks)
+    if checks is None or "checks" not in facts.question.needs or people.break_glass_of(facts) is not None:
+        return
+    words: dict[RefusalKind, list[str]] = {}
+    for result in (check.result(now) for check in checks):
+        is_later = result.stage == CheckStage.BEFORE_APPLY and facts.question is GateQuestion.DECIDE
+        if not result.holds or is_later:
+            continue
+        kind = RefusalKind.CHECK_AWAITED if result.state in AWAITED else RefusalKind.CHECK_HOLDS
+        if result.state is CheckState.UNREADABLE:
+            kind = RefusalKind.CHECK_UNREADABLE
+        words.setdefault(kind, []).append(f"external check {result.name}: {result.words}")
+    for kind, phrases in words.items():
+        yield reason(kind, some_phrases(phrases, SHOWN), facts.about)
 
 
 def _when_open(at: datetime | None) -> str:

@@ -21,9 +21,16 @@ from approvals.catalogs import bundle_choice
 from approvals.clock import database_now
 from approvals.deciding.approval_rules import ApprovalRule
 from approvals.deciding.change_windows import Windows
+from approvals.deciding.external_checks import ExternalCheck, SelectedCheck
 from approvals.gate import deletions, live_spec, policies, rights
 from approvals.gate.answers import GateQuestion
-from approvals.gate.deciding_objects import live_objects, read_exceptions, read_windows, seen_objects
+from approvals.gate.deciding_objects import (
+    live_objects,
+    read_checks,
+    read_exceptions,
+    read_windows,
+    seen_objects,
+)
 from approvals.gate.deletions import Slowly
 from approvals.gate.facts import (
     About,
@@ -90,6 +97,7 @@ def deciding(request: Request) -> GateFacts:
         **_reviewed(request, report, None, is_vouching=rights.needs_vouching(request)),
         grants=_record(lambda: policies.grants_of(request, report)),
         rules=_seen_rules(request, report, reach),
+        checks=_seen_checks(request, report),
         too_old=_too_old(request),
         read_unattended=_read_unattended(request),
         unreviewed=deletions.by_report(request, reach),
@@ -119,6 +127,7 @@ def approved(
         approved=_record(lambda: _approved_subjects(request)),
         **_reviewed(request, report, api, is_vouching=rights.needs_vouching(request)),
         rules=_live_rules(request, report, api),
+        checks=_live_checks(request, report, api),
         unreviewed=deletions.by_records(request),
         unmet=learn(partial(unmet_words, request, api), may_be_final=True),
         windows=_windows(request, api),
@@ -316,6 +325,24 @@ def _live_rules(request: Request, report: Report, api: Api) -> Fact[tuple[RuleFa
 
     def read() -> tuple[RuleFacts, ...]:
         return rules_of(request, report, live_objects(request.deployment.cluster, ApprovalRule, api), lambda: api)
+
+    return learn(read)
+
+
+def _seen_checks(request: Request, report: Report) -> Fact[tuple[SelectedCheck, ...]]:
+    """The ExternalChecks as the watch saw them last."""
+
+    def read() -> tuple[SelectedCheck, ...]:
+        return read_checks(request, report, seen_objects(request.deployment.cluster, ExternalCheck))
+
+    return learn(read, how=How.RECORDS)
+
+
+def _live_checks(request: Request, report: Report, api: Api) -> Fact[tuple[SelectedCheck, ...]]:
+    """As they are in the cluster at this moment."""
+
+    def read() -> tuple[SelectedCheck, ...]:
+        return read_checks(request, report, live_objects(request.deployment.cluster, ExternalCheck, api))
 
     return learn(read)
 

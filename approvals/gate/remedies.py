@@ -308,6 +308,28 @@ class RefusalKind(Enum):
         "the approvals are not those that an approval rule needs, and applying has not started",
         _REVIEW_AGAIN,
     )
+    CHECK_AWAITED = RefusalRow(
+        Next.WAIT,
+        "external-check",
+        "a mandatory external check has not answered yet",
+        "The external check answers, and the request continues automatically. `kubectl get externalchecks` lists the "
+        "checks.",
+        is_problem=False,
+    )
+    CHECK_HOLDS = RefusalRow(
+        Next.WAIT,
+        "external-check-failed",
+        "a mandatory external check failed, did not answer in time, or has no secret",
+        "Correct what the check says, or whoever runs the check repairs it; then someone who may `approve` "
+        "BundleDeployment {name} runs it again. Someone who may update the ExternalCheck makes its secret, or changes "
+        "it.",
+    )
+    CHECK_UNREADABLE = RefusalRow(
+        Next.WAIT,
+        "external-check-unreadable",
+        "an external check that may select the request cannot be read",
+        "Someone who may update the ExternalCheck corrects it, and the request continues automatically.",
+    )
     NOT_APPROVED_ANY_MORE = RefusalRow(
         Next.WAIT,
         "no-longer-approved",
@@ -439,6 +461,12 @@ class RefusalKind(Enum):
     DELETING = RefusalRow(
         Next.WAIT, "being-deleted", "the BundleDeployment is being deleted", "Decide on the request for the deletion."
     )
+
+
+# What external checks hold: those of before an apply are asked once nothing else does.
+CHECK_CODES = frozenset(
+    kind.value.code for kind in (RefusalKind.CHECK_AWAITED, RefusalKind.CHECK_HOLDS, RefusalKind.CHECK_UNREADABLE)
+)
 
 
 def reason(

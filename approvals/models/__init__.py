@@ -6,6 +6,7 @@ Every room above may import the models by name from here; managers and querysets
 from approvals.models.audit import AuditCheck, AuditEntry
 from approvals.models.bundle_objects import Drift, OptionalObject, Stray
 from approvals.models.catalog import Catalog, CatalogEdition, CatalogHistory, CatalogPackage, CatalogPresentation
+from approvals.models.checks import CheckRun, CheckSecret
 from approvals.models.claims import TaskClaim
 from approvals.models.comparison import BundleComparison
 from approvals.models.deciding import Confirmation, DecidingObject
@@ -62,6 +63,8 @@ __all__ = [
     "CatalogPresentation",
     "ChatAccount",
     "ChatDelivery",
+    "CheckRun",
+    "CheckSecret",
     "Cluster",
     "Confirmation",
     "Content",

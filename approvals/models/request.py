@@ -152,6 +152,8 @@ class Request(Claimed):
     # [{name, reason, ticket, until, by, fingerprints}]: the FindingExceptions that accept findings of the present
     # round, as it was judged last; `until` in ISO 8601.
     finding_exceptions = models.JSONField(default=list, db_default=[], blank=True)
+    # As CheckResult.record: the ExternalChecks that select it, as they stood last.
+    external_checks = models.JSONField(default=list, db_default=[], blank=True)
     # What whoever asked wrote of it; for reading and for policies, no part of what is reviewed (ledger.change_words).
     change_reason = models.CharField(max_length=1000, blank=True, default="", db_default="")
     change_ticket = models.CharField(max_length=200, blank=True, default="", db_default="")
@@ -257,6 +259,11 @@ class Request(Claimed):
             (rule["name"], rule["problem"] or "; ".join(rule["needed"]), rule["note"]) for rule in self.approval_rules
         ]
         return [f"{name}: {f'{words}; {note}' if note else words}" for name, words, note in found if words]
+
+    @property
+    def checks_left(self) -> list[str]:
+        """What mandatory external checks that did not pass said last, as `NAME: words`."""
+        return [f"{check['name']}: {check['words']}" for check in self.external_checks if check["holds"]]
 
     @property
     def public_subject_digest(self) -> str:

@@ -3,6 +3,7 @@
 from approvals.rate_limits.clients import (
     API_TOKEN,
     CHAT_SIGNATURE,
+    CHECK_TOKEN,
     CLUSTER_TOKEN,
     COMMAND_LINE,
     LINK_CODE,
@@ -16,6 +17,7 @@ from approvals.rate_limits.counters import Limit, take
 __all__ = [
     "API_TOKEN",
     "CHAT_SIGNATURE",
+    "CHECK_TOKEN",
     "CLUSTER_TOKEN",
     "COMMAND_LINE",
     "LINK_CODE",

@@ -129,6 +129,7 @@ CLUSTER_TOKEN = Door(
 API_TOKEN = Door("api-token", None, Limit("token-address", 30, 5 * MINUTE))
 COMMAND_LINE = Door("command-line", None, Limit("command-line-address", 30, 5 * MINUTE))
 CHAT_SIGNATURE = Door("chat", None, Limit("chat-address", 30, 5 * MINUTE))
+CHECK_TOKEN = Door("check-token", None, Limit("check-address", 30, 5 * MINUTE))
 # The name is the user's who enters it, signed in, from wherever.
 LINK_CODE = Door("link-code", Limit("link-code", 10, QUARTER))
 

@@ -47,6 +47,12 @@ from approvals.services.issuers import (
     sign_in_with_issuer,
 )
 from approvals.services.own_views import mark_news_read, mark_viewed, remove_view, save_view
+from approvals.services.policies.external_checks import (
+    answer_check,
+    check_run_token,
+    make_check_secret,
+    run_check_again,
+)
 from approvals.services.policies.objects import (
     change_object,
     confirm_object,
@@ -130,6 +136,7 @@ __all__ = [
     "ShownOrder",
     "Waiver",
     "acknowledgements",
+    "answer_check",
     "approve_ring",
     "ask_again",
     "awaited_proxy",
@@ -143,6 +150,7 @@ __all__ = [
     "change_object",
     "check_may_break_glass",
     "check_may_compare",
+    "check_run_token",
     "cluster_to_compare_on",
     "collisions",
     "command_line_issuers",
@@ -174,6 +182,7 @@ __all__ = [
     "label_cluster",
     "link_chat_account",
     "link_identity",
+    "make_check_secret",
     "make_dependencies",
     "make_order",
     "map_identity",
@@ -209,6 +218,7 @@ __all__ = [
     "rollback_deployment",
     "rotate_deployment",
     "rotate_keys",
+    "run_check_again",
     "save_policy",
     "save_view",
     "set_apply_at",

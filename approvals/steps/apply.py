@@ -25,11 +25,12 @@ from approvals.gate import Approved, NoLongerWished, reader, reviewed_report
 from approvals.gate.facts import NOT_READ, Fact, Known, Unseen, value_of
 from approvals.gate.judge import FRESH, check_rings, check_windows
 from approvals.gate.plan_options import moments_of
-from approvals.ledger import claims, moves, optionals, pivots, rounds, strays
+from approvals.ledger import check_runs, claims, moves, optionals, pivots, rounds, strays
 from approvals.ledger.holds import note_hold
 from approvals.ledger.moves import both_locked, locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Report, Request, Revision
+from approvals.steps.external_checks import ask_before_apply
 from approvals.steps.records.inventory import DatabaseHookRuns, DatabaseInventory, owner_of
 from approvals.steps.records.notes import Notes, words_of
 from approvals.steps.sources import read_for
@@ -255,6 +256,7 @@ def begin_apply(request: Request, worker: str) -> None:
     api = connect(request.deployment.cluster)
     facts, approved = reader.approved(request, api, read_for(request), partial(load, request))
     _keep_hold(request, facts)
+    ask_before_apply(request, facts)
     try:
         gate.require(request, facts)
         facts = reader.planned(facts, request, api, approved, working.resting)
@@ -263,7 +265,7 @@ def begin_apply(request: Request, worker: str) -> None:
         plan = value_of(facts.plan)
         _find_stale(request, plan.actions if plan else approved.plan.actions, stale)
         return
-    carry_out(_start(request, worker), api, approved, worker)
+    carry_out(_start(request, worker, facts), api, approved, worker)
 
 
 @transaction.atomic(durable=True)
@@ -282,13 +284,15 @@ def _find_stale(request: Request, now: Sequence[PlannedAction], why: gate.Stale)
 
 
 @transaction.atomic(durable=True)
-def _start(request: Request, worker: str) -> Request:
+def _start(request: Request, worker: str, facts: gate.GateFacts) -> Request:
     claims.hold_off_drift(request.deployment_id)
     row = locked(request.pk)
     if (row.state, row.subject_digest, row.claimed_by) != (State.APPROVED, request.subject_digest, worker) or (
         (row.round, row.apply_at) != (request.round, request.apply_at)
     ):
         raise LostClaim(f"the request changed during the check: it is now {row.state} in round {row.round}")
+    if not check_runs.are_as_read(row, value_of(facts.checks) or ()):
+        raise LostClaim("an external check answered during the check: it is looked at again")
     number = (row.deployment.revisions.aggregate(last=Max("number"))["last"] or 0) + 1
     assert row.content is not None
     Revision.objects.create(

@@ -11,15 +11,17 @@ from django.db.models import Max
 from approvals import access, audit, gate, wake
 from approvals.audit import MACHINE, Actor
 from approvals.clock import database_now
+from approvals.deciding.external_checks import CheckStage
 from approvals.gate import GateAnswer, GateFacts, Next, Reason, reader
 from approvals.gate.deletions import WORDS
 from approvals.gate.facts import PolicyFacts, Unreviewed, value_of
 from approvals.gate.people import break_glass_of, change_requests, count, is_grant, may_use_account
 from approvals.gate.rules import standings
-from approvals.ledger import claims, moves, rounds
+from approvals.ledger import check_runs, claims, moves, rounds
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import Policy, Request, Review, Verdict
+from approvals.steps.external_checks import ask_checks
 
 # Rights and policies change without an event: what is not decided is looked at again, not everything at once.
 LOOK_AGAIN_SECONDS = (30.0, 45.0)
@@ -39,15 +41,18 @@ def _settle(request: Request, facts: GateFacts, answer: GateAnswer) -> None:
     claims.check_same_holder(row, request)
     if row.state != State.IN_REVIEW or row.round != request.round:
         return
-    # Since the facts were read somebody may have reviewed it, dismissed a review, or turned out to have asked.
+    # Since the facts were read somebody may have reviewed it, dismissed a review, or turned out to have asked; and an
+    # external check may have answered.
     judged = Review.objects.judged(row).annotate(dismissal_key=Max("dismissals"))
     given = set(judged.order_by().values_list("pk", "dismissal_key"))
     known = {(review.key, review.dismissal_key) for review in value_of(facts.reviews) or ()}
     asked = (request.subject_digest, request.requesters, request.is_requester_known)
-    if given != known or (row.subject_digest, row.requesters, row.is_requester_known) != asked:
+    is_same = (row.subject_digest, row.requesters, row.is_requester_known) == asked
+    if given != known or not is_same or not check_runs.are_as_read(row, value_of(facts.checks) or ()):
         wake.request(row.pk)
         return
     _keep_standings(row, facts)
+    ask_checks(row, facts, (CheckStage.AFTER_REPORT,) if answer.next in (Next.GO, Next.WAIT) else ())
     # A policy gives no word past somebody who requests changes.
     grants = () if change_requests(value_of(facts.reviews) or ()) else value_of(facts.grants) or ()
     for policy_facts in filter(is_grant, grants):

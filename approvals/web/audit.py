@@ -80,6 +80,9 @@ SENTENCES = {
     "deciding-object.deleted": "deleted a rule",
     "deciding-object.seen": "saw that a rule was written or deleted in the cluster",
     "deciding-object.confirmed": "confirmed a finding exception",
+    "external-check.asked": "asked an external check",
+    "external-check.answered": "answered an external check",
+    "external-check.secret-made": "made the signing secret of an external check",
     "cluster.registered": "registered a cluster",
     "cluster.removed": "removed a cluster",
     "session.began": "signed in",
@@ -110,7 +113,7 @@ DECIDED = {
 ROWS = 50
 CHANNELS = (
     *("browser", "rest", "chat", "webhook", "kubectl", "policy", "shell"),
-    *("password", "token", "oidc", "issuer", "proxy", "machine", "cluster"),
+    *("password", "token", "oidc", "issuer", "proxy", "machine", "cluster", "check"),
 )
 # The newest entries of the chain are walked at most this often.
 CHAIN_SECONDS = 60

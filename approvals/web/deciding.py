@@ -14,7 +14,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from approvals import access, services
 from approvals.access import Permission
 from approvals.clock import database_now
+from approvals.deciding.approval_rules import ApprovalRule
 from approvals.deciding.change_windows import ChangeWindow
+from approvals.deciding.external_checks import ExternalCheck
 from approvals.deciding.kinds import DecidingKind, FormField
 from approvals.deciding.selector import SEVERITIES
 from approvals.deciding.spec_fields import UnreadableObject
@@ -22,7 +24,7 @@ from approvals.deciding.table import BY_SLUG, KINDS
 from approvals.errors import Changed, InvalidInput, NotAsExpected
 from approvals.ledger.confirmations import ready_state
 from approvals.lifecycle import State
-from approvals.models import Cluster, DecidingObject, Request
+from approvals.models import CheckSecret, Cluster, DecidingObject, Request
 from approvals.policy import FACTS
 from approvals.policy.expression import MAX_EXPRESSION
 from approvals.web.access_decorators import person, readable, signed_in
@@ -121,6 +123,8 @@ def _field(field: FormField) -> forms.Field:
         return forms.MultipleChoiceField(choices=field.choices, required=field.is_required, widget=boxes, **about)
     if field.choices:
         return forms.ChoiceField(choices=field.choices, required=field.is_required, **about)
+    if field.is_number:
+        return forms.IntegerField(required=field.is_required, **about)
     widget = forms.Textarea(attrs=mono(rows=field.rows)) if field.rows else forms.TextInput(attrs=mono())
     return forms.CharField(required=field.is_required, widget=widget, max_length=MAX_EXPRESSION, **about)
 
@@ -157,7 +161,21 @@ def index(http: HttpRequest, *, slug: str) -> HttpResponse:
 @require_safe
 @signed_in
 def show(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpResponse:
+    return _show(http, *_find(http, slug, cluster, name))
+
+
+@require_POST
+@signed_in
+def make_secret(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpResponse:
+    """Make the secret that signs events for an external check, and show it this once."""
     kind, row = _find(http, slug, cluster, name)
+    if kind is not ExternalCheck:
+        raise Http404
+    text = services.make_check_secret(by=person(http), cluster=row.cluster, name=row.name, via="browser")
+    return _show(http, kind, row, secret_text=text)
+
+
+def _show(http: HttpRequest, kind: type[DecidingKind], row: DecidingObject, secret_text: str = "") -> HttpResponse:
     parsed, state = _read(row, kind)
     cluster_ids = [cluster.pk for cluster in readable(http) if cluster == row.cluster]
     waiting = Request.objects.filter(cluster__in=cluster_ids, state=State.IN_REVIEW).select_related("deployment")
@@ -183,7 +201,10 @@ def show(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpRespon
         "selected": selected,
         "accepting": accepting,
         "ready": ready_state(row, database_now()),
-        "is_rule": kind.kind == "ApprovalRule",
+        "is_rule": kind is ApprovalRule,
+        "is_check": kind is ExternalCheck,
+        "secret": CheckSecret.objects.filter(cluster=row.cluster, check_uid=row.uid).first(),
+        "secret_text": secret_text,
         "rights": {verb: _may(http, row.cluster, verb, kind, row.name) for verb in verbs},
     }
     return page(http, "deciding/rule.html", facts)

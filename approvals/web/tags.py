@@ -82,6 +82,8 @@ TONES: dict[str, str] = {
     "holds": "warn",
     "held": "warn",
     "passed": "good",
+    "pending": "warn",
+    "silent": "bad",
     "InProgress": "warn",
     "Terminating": "warn",
     "Unknown": "warn",

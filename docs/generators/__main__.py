@@ -37,6 +37,7 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "docs/reference/approvalrule.md": crds.approvalrule,
         "docs/reference/changewindow.md": crds.changewindow,
         "docs/reference/findingexception.md": crds.findingexception,
+        "docs/reference/externalcheck.md": crds.externalcheck,
         "docs/reference/bundledeploymentrequest.md": crds.bundledeploymentrequest,
         "docs/reference/bundledeploymentreview.md": crds.bundledeploymentreview,
         "docs/reference/conditions.md": conditions.page,

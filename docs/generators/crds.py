@@ -89,6 +89,14 @@ def findingexception() -> str:
     )
 
 
+def externalcheck() -> str:
+    return _page(
+        "externalchecks.yaml",
+        "An ExternalCheck names another system that has to pass requests of its cluster, or says something about them. "
+        "[External checks](../operating/deciding/external-checks.md) has the events, the answers and an example.",
+    )
+
+
 def _page(file: str, introduction: str) -> str:
     crd = yaml.safe_load((CRDS / file).read_text("utf-8"))
     names, versions = crd["spec"]["names"], crd["spec"]["versions"]

@@ -34,6 +34,7 @@ OWN_RESOURCES = (
     "catalogs",
     "approvalrules",
     "changewindows",
+    "externalchecks",
     "findingexceptions",
 )
 OWN_SUBRESOURCES = ("status", "finalizers")

@@ -8,10 +8,11 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from approvals.clock import database_now
+from approvals.deciding.external_checks import LONGEST_ADDRESS, LONGEST_MESSAGE, CheckOutcome
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
 from approvals.ledger.confirmations import ready_state
-from approvals.models import DecidingObject
+from approvals.models import CheckRun, DecidingObject
 
 
 class ReadySerializer(serializers.Serializer[Any]):
@@ -67,3 +68,35 @@ class DecidingSpecInput(serializers.Serializer[Any]):
 
 class DecidingObjectInput(DecidingSpecInput):
     name = serializers.CharField(max_length=253)
+
+
+class CheckAnswerInput(serializers.Serializer[Any]):
+    outcome = serializers.ChoiceField(choices=[str(outcome) for outcome in CheckOutcome])
+    subject_digest = serializers.CharField(max_length=80, help_text="`subjectDigest` of the event")
+    message = serializers.CharField(
+        max_length=LONGEST_MESSAGE, allow_blank=True, default="", help_text="everybody sees it who reads the request"
+    )
+    link = serializers.CharField(
+        max_length=LONGEST_ADDRESS, allow_blank=True, default="", help_text="an https URL that tells more"
+    )
+
+
+class CheckRunSerializer(serializers.ModelSerializer[CheckRun]):
+    class Meta:
+        model = CheckRun
+        fields = [
+            "uid",
+            "check_name",
+            "stage",
+            "number",
+            "outcome",
+            "message",
+            "link",
+            "asked_at",
+            "answered_at",
+            "due_at",
+        ]
+
+
+class CheckSecretSerializer(serializers.Serializer[Any]):
+    secret = serializers.CharField(help_text="as Standard Webhooks writes it: `whsec_` and base64")

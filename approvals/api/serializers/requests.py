@@ -231,6 +231,20 @@ class FindingExceptionSerializer(serializers.Serializer[Any]):
     fingerprints = serializers.ListField(child=serializers.CharField(), help_text="the findings that it accepts")
 
 
+class CheckResultSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="the name of the ExternalCheck")
+    stage = serializers.CharField(help_text="AfterReport or BeforeApply; empty if it cannot be read")
+    enforcement = serializers.CharField(help_text="Mandatory or Advisory; empty if it cannot be read")
+    state = serializers.CharField(
+        help_text="unreadable, no secret, not asked, waiting, pending, passed, failed or silent (not answered in time)"
+    )
+    words = serializers.CharField(help_text="the state in words, with the message of the check")
+    link = serializers.CharField(help_text="an https URL that the check gave, or empty")
+    holds = serializers.BooleanField(help_text="whether it holds the request, now or before the apply")
+    since = serializers.DateTimeField(allow_null=True, help_text="when it answered, or was asked")
+    due_at = serializers.DateTimeField(allow_null=True, help_text="until when an answer counts")
+
+
 class RequestSerializer(serializers.ModelSerializer[Request]):
     cluster = serializers.CharField(source="deployment.cluster.name")
     deployment = serializers.CharField(source="deployment.name")
@@ -249,6 +263,9 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
     )
     finding_exceptions = FindingExceptionSerializer(
         many=True, help_text="the FindingExceptions that accept findings of this round, as they were judged last"
+    )
+    external_checks = CheckResultSerializer(
+        many=True, help_text="the ExternalChecks that select the request, as they stood when it was looked at last"
     )
     requesters = RequesterSerializer(
         many=True, help_text="everyone who changed the spec since the running revision, or requested the change"
@@ -281,6 +298,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
             "verdict",
             "approval_rules",
             "finding_exceptions",
+            "external_checks",
             *REST_COLUMNS,
             "problem_code",
             "problem",

@@ -335,6 +335,10 @@ def of_request(
         left = request.rules_left
         words = "; ".join(left) or ", ".join(rule["name"] for rule in request.approval_rules)
         found.append(Condition("RulesSatisfied", not left, "ApprovalsMissing" if left else "Satisfied", words, since))
+    if state in (State.IN_REVIEW, State.APPROVED) and request.external_checks:
+        left = request.checks_left
+        words = "; ".join(left or [f"{it['name']}: {it['state']}" for it in request.external_checks])
+        found.append(Condition("ChecksSatisfied", not left, "NotPassed" if left else "Satisfied", words, since))
     if state in (State.IN_REVIEW, State.APPROVED, State.APPLYING, State.RESTORING) and request.problem:
         found.append(Condition("Applied", False, camel(request.problem_code), told(request), since))
     if state in (State.SUPERSEDED, State.EXPIRED, State.WITHDRAWN):

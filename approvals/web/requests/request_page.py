@@ -227,6 +227,15 @@ def apply_at(http: HttpRequest, request: Request) -> HttpResponse:
 
 @only_by_form
 @of_request
+def run_check_again(http: HttpRequest, request: Request, check: str) -> HttpResponse:
+    """Ask an external check again, as somebody who may approve the request."""
+    services.run_check_again(by=person(http), request_id=request.pk, name=check, via=Review.Channel.BROWSER)
+    messages.success(http, f"{check} is asked again.")
+    return redirect("request", uid=request.uid)
+
+
+@only_by_form
+@of_request
 def withdraw(http: HttpRequest, request: Request) -> HttpResponse:
     services.withdraw(by=person(http), request_id=request.pk, reason=http.POST.get("reason", ""), via="browser")
     return redirect("request", uid=request.uid)

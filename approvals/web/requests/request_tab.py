@@ -16,6 +16,7 @@ from approvals import access, lifecycle, services
 from approvals.access import Caller
 from approvals.access.authors import approvers_of
 from approvals.access.sight import ReportSight, Sight, headline_for, may_see_roles
+from approvals.deciding.external_checks import AWAITED, CheckStage
 from approvals.errors import Refused
 from approvals.gate import rights
 from approvals.gate.reviewer_checks import check_dismisser, check_reviewer
@@ -267,6 +268,10 @@ def _find_holds(request: Request, how: RequestStatus, evaluations: Iterable[Poli
             holds.append(Hold(f"Policy {policy.name} holds this request", evaluation.words, policy.name))
     if request.state == State.IN_REVIEW:
         holds += [Hold("Still needed by approval rule", words) for words in request.rules_left]
+        # One that failed is the problem of the row, and one before the apply is asked once it is approved.
+        checks = [check for check in request.external_checks if check["stage"] == CheckStage.AFTER_REPORT]
+        awaited = [check for check in checks if check["holds"] and check["state"] in AWAITED]
+        holds += [Hold(f"Waiting for external check {check['name']}", check["words"]) for check in awaited]
     if paused := pause_words(deployment=request.deployment):
         holds.append(Hold("The deployment is paused, so nothing is applied", paused))
     # The problem of the row, unless a guard or a reviewer is it.

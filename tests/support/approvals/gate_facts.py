@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from approvals.deciding.approval_rules import ApprovalRule, Voter
 from approvals.deciding.change_windows import ChangeWindow, HeldChange, SelectingWindow, Windows
+from approvals.deciding.external_checks import CheckRunFacts, ExternalCheck, SelectedCheck
 from approvals.deciding.rings import MemberState, Ring, Rollout, RolloutMember
 from approvals.gate.answers import GateAnswer, GateQuestion
 from approvals.gate.facts import (
@@ -61,6 +62,7 @@ WISH = LiveSpec(True, False, False, "", "options", "Correct")
 ACCOUNT = Account("harbour", "installer", "account", "account")
 PLAN = PlanFacts((), True, False)
 NO_SOURCES = Known(Sources(), NOW, How.RECORDS)
+URL = "https://checks.example.com/tickets"
 CONFIG = ObjectRef("", "v1", "ConfigMap", "harbour", "a")
 
 
@@ -109,6 +111,7 @@ def all_well(question: GateQuestion) -> GateFacts:
         guards=known((policy(),)),
         grants=known(()),
         rules=known(()),
+        checks=known(()),
         unreviewed=known(Unreviewed(False)),
         collisions=known(Collisions()),
         unmet=known(""),
@@ -176,6 +179,11 @@ def order(state: MemberState) -> Rollout:
     first = RolloutMember("elsewhere", "harbour", 0, state, 1, NOW)
     own = RolloutMember(ABOUT.cluster, ABOUT.name, 1, MemberState.APPROVED, 1, NOW)
     return Rollout("spring", (Ring("canary"), Ring("rest")), (first, own))
+def check(outcome: str = "", **changes: Any) -> SelectedCheck:
+    """A mandatory check of tickets that was asked a minute ago; `changes` are of its spec."""
+    answered = {"outcome": outcome, "answered_at": NOW} if outcome else {}
+    run = CheckRunFacts(URL, NOW - timedelta(minutes=1), NOW + timedelta(minutes=9), is_delivered=True, **answered)
+    return SelectedCheck("tickets", "u", ExternalCheck.parse({"url": URL, **changes}), run=run)
 
 
 _PEOPLE = frozenset(
@@ -193,6 +201,7 @@ _RULES = _GATE | {GateQuestion.DECIDE, GateQuestion.CREATE}
 _ASKERS = _GATE | {GateQuestion.PREPARE}
 _STANDING = frozenset({GateQuestion.CORRECT, GateQuestion.CREATE})
 _LIVE = _GATE | _STANDING | {GateQuestion.GO_ON, GateQuestion.RESTORE}
+_CHECKS = _GATE | {GateQuestion.DECIDE}
 REFUSED = RefusedObject(CONFIG, "it exists already", "managed by helm", is_foreign=True)
 # What can be worse, and which questions it makes a no of.
 WORSE: dict[str, tuple[Worse, frozenset[GateQuestion]]] = {
@@ -256,6 +265,10 @@ WORSE: dict[str, tuple[Worse, frozenset[GateQuestion]]] = {
         frozenset({GateQuestion.DECIDE}),
     ),
     "nobody knows who holds a role": (_set(rules=known((RuleFacts("release", holders=unknown()),))), _RULES),
+    "a check has not answered": (_set(checks=known((check(),))), _CHECKS),
+    "a check failed": (_set(checks=known((check("failed"),))), _CHECKS),
+    "a check cannot be read": (_set(checks=known((SelectedCheck("tickets", "u", problem="spec.url"),))), _CHECKS),
+    "a check before the apply has not answered": (_set(checks=known((check(stage="BeforeApply"),))), _GATE),
     "constraints are not met": (_set(unmet=known("Kubernetes is 1.20")), _GATE),
     "a catalog says worse": (_set(offers=known(("harbour is deprecated",))), _GATE | {GateQuestion.DECIDE}),
     "the plan does more": (_set(plan=known(replace(PLAN, is_within=False))), frozenset({GateQuestion.APPLY})),

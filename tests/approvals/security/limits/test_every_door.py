@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, resolve
 
-from approvals.api import authentication, sign_in
+from approvals.api import authentication, external_checks, sign_in
 from approvals.api import authentication as rest
 from approvals.project import middleware
 from approvals.rate_limits import Door
@@ -34,6 +34,7 @@ SAMPLES = {
     "name": "name",
     "number": "1",
     "review": "1",
+    "check": "tickets",
 }
 
 
@@ -72,7 +73,7 @@ LIMITED = [path for path in PATHS if path not in FREE]
 def low(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same limits, reached sooner."""
     of_pages = ((middleware, name) for name in ("STRANGER", "PERSON", "ICON"))
-    for where, name in (*of_pages, (rest, "PERSON"), (sign_in, "ASKING")):
+    for where, name in (*of_pages, (rest, "PERSON"), (sign_in, "ASKING"), (external_checks, "ANSWERING")):
         monkeypatch.setattr(where, name, Limit(f"few-{name}", FEW, 60))
     monkeypatch.setattr(authentication, "API_TOKEN", Door("api-token", None, Limit("few-tokens", FEW, 60)))
 

@@ -38,6 +38,7 @@ SCOPES = {
     ("POST", "requests/{uid}/reviews"): "decide",
     ("POST", "requests/{uid}/reviews/1/dismiss"): "decide",
     ("POST", "requests/{uid}/apply-at"): "decide",
+    ("POST", "requests/{uid}/external-checks/tickets/run"): "decide",
     ("POST", "sets/spring/review"): "decide",
     ("POST", "sets/spring/order"): "request",
     ("POST", "sets/spring/order/approve"): "decide",

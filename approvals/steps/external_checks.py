@@ -1,0 +1,167 @@
+"""External checks of a request: when they are asked, and the signed event that asks them (decision 0098)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.db import transaction
+from standardwebhooks import Webhook
+
+from approvals import gate, wake
+from approvals.clock import database_now
+from approvals.deciding.external_checks import CheckStage
+from approvals.gate import GateFacts
+from approvals.gate.facts import Known, value_of
+from approvals.gate.remedies import CHECK_CODES
+from approvals.ledger import check_runs, claims
+from approvals.ledger.moves import locked
+from approvals.lifecycle import State
+from approvals.models import CheckRun, CheckSecret, Report, Request
+from approvals.steps.sources import egress
+from approvals.working import Recurring, WorkStep
+from provisioner.errors import PratiqueError, SourceUnavailable, WorkerDied
+from provisioner.source.client import SourceClient
+from provisioner.source.egress import place_of
+
+logger = logging.getLogger(__name__)
+
+SEND_SECONDS = 15.0
+CONTENT_TYPE = "application/cloudevents+json"
+TYPES = {
+    CheckStage.AFTER_REPORT: "dev.pratique.check.after-report.v1",
+    CheckStage.BEFORE_APPLY: "dev.pratique.check.before-apply.v1",
+}
+
+
+def ask_checks(row: Request, facts: GateFacts, stages: Collection[CheckStage]) -> None:
+    """Ask the checks of these stages that are due for a locked request, and keep how all of them stand."""
+    now, found = database_now(), []
+    for selected in value_of(facts.checks) or ():
+        if selected.check and selected.check.stage in stages and selected.is_due(now):
+            run = check_runs.ask(row, selected.check, uid=selected.uid, name=selected.name)
+            found.append(replace(selected, run=check_runs.facts_of(run)).result(now).record)
+        else:
+            found.append(selected.result(now).record)
+    if isinstance(facts.checks, Known) and row.external_checks != found:
+        row.external_checks, row.mirrored_at = found, None
+        row.save(update_fields=["external_checks", "mirrored_at"])
+        wake.deployment(row.deployment_id)
+
+
+@transaction.atomic(durable=True)
+def ask_before_apply(request: Request, facts: GateFacts) -> None:
+    """Ask the checks of an approved request: those before the apply once nothing else holds it."""
+    if not value_of(facts.checks) and not request.external_checks:
+        return
+    row = locked(request.pk)
+    claims.check_same_holder(row, request)
+    if (row.state, row.round) != (State.APPROVED, request.round):
+        return
+    is_free = all(reason.code in CHECK_CODES for reason in gate.judge(facts, database_now()).reasons)
+    ask_checks(row, facts, tuple(CheckStage) if is_free else (CheckStage.AFTER_REPORT,))
+
+
+class SendCheckRun(Recurring):
+    """Send the event of a run; where it is not delivered, it is sent again with the same id."""
+
+    task = "send_check_run"
+
+    def __init__(self, run_id: int):
+        super().__init__(self.task, run_id, claims.rows_of_task(self.task, run_id))
+
+    def look(self, worker: str) -> bool:
+        runs = CheckRun.objects.select_related("request__deployment__cluster")
+        run = runs.filter(pk=self.key).first()
+        if run is None or run.send_at is None or run.send_at > database_now():
+            return False
+        request, subject = run.request, (run.request.round, run.request.subject_digest)
+        is_asked = request.state in check_runs.ASKED_IN and subject == (run.round, run.subject_digest)
+        if not is_asked or database_now() >= run.due_at:
+            check_runs.stop_sending(run)
+            return False
+        try:
+            _post(run)
+        except PratiqueError as exc:
+            # The whole words name addresses, which not everybody may know who reads the request.
+            logger.warning("an event was not delivered", extra={"run": str(run.uid), "error": str(exc)})
+            check_runs.note_sent(run, exc.code)
+        else:
+            check_runs.note_sent(run, "")
+        return False
+
+    def step(self) -> WorkStep:
+        return WorkStep("asking an external check")
+
+    def say(self, error: WorkerDied) -> None:
+        logger.error("an external check is not asked", extra={"run_id": self.key, "error": str(error)})
+
+
+def _post(run: CheckRun) -> None:
+    """Send it to the address that the run was made for, and to no other; any 2xx means that it was received.
+
+    Raises a PratiqueError.
+    """
+    secret = CheckSecret.objects.filter(cluster=run.request.cluster_id, check_uid=run.check_uid).first()
+    if secret is None:
+        raise SourceUnavailable("the secret of the check is gone")
+    body, now = json.dumps(event_of(run), separators=(",", ":")), datetime.now(UTC)
+    secrets = [secret.secret, *([secret.earlier] if secret.earlier_until and secret.earlier_until > now else [])]
+    headers = {
+        "Content-Type": CONTENT_TYPE,
+        "webhook-id": str(run.uid),
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": " ".join(Webhook(one).sign(str(run.uid), now, body) for one in secrets),
+    }
+    with SourceClient(egress(timeout_seconds=SEND_SECONDS)) as client:
+        response, _ = client.open("POST", run.url, own=place_of(run.url), headers=headers, body=body.encode())
+        response.close()
+    if not 200 <= response.status < 300:
+        raise SourceUnavailable(f"{urlsplit(run.url).hostname} answered {response.status}")
+
+
+def event_of(run: CheckRun) -> dict[str, Any]:
+    """A CloudEvent, the same each time; of the request only what every reader of its deployment may know."""
+    request, home = run.request, settings.PRATIQUE["PUBLIC_URL"].rstrip("/")
+    deployment, severity = request.deployment, ""
+    with suppress(Report.DoesNotExist):
+        severity = request.reports.only("worst").get(round=run.round).worst
+    data = {
+        "run": str(run.uid),
+        "check": {"name": run.check_name, "stage": run.stage, "enforcement": run.enforcement},
+        "cluster": deployment.cluster.name,
+        "deployment": {"name": deployment.name, "uid": deployment.uid},
+        "request": {
+            "uid": str(request.uid),
+            "number": request.number,
+            "purpose": request.purpose,
+            "round": run.round,
+            "version": request.bundle_version,
+            "severity": severity,
+            "page": f"{home}/requests/{request.uid}",
+        },
+        "change": {"reason": request.change_reason, "ticket": request.change_ticket},
+        "subjectDigest": run.subject_digest,
+        "answer": {
+            "url": f"{home}/api/v1/checks/{run.uid}",
+            "token": check_runs.token_of(run),
+            "until": run.due_at.isoformat(),
+        },
+    }
+    return {
+        "specversion": "1.0",
+        "id": str(run.uid),
+        "source": home,
+        "type": TYPES[CheckStage(run.stage)],
+        "subject": f"{deployment.cluster.name}/{deployment.name}",
+        "time": run.asked_at.isoformat(),
+        "datacontenttype": "application/json",
+        "data": data,
+    }
