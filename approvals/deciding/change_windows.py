@@ -58,7 +58,7 @@ class ChangeWindow(DecidingKind):
         FormField("timeZone", "Time zone", "An IANA time zone, such as Europe/Berlin."),
         FormField("rrule", "Repeats", "A rule of RFC 5545, such as FREQ=WEEKLY;BYDAY=FR. Empty: once."),
         FormField("duration", "Lasts", "Days, hours and minutes, such as 2d12h. Empty: without an end."),
-        FormField("appliesTo", "Applies to", "A list in YAML: Apply, DriftCorrection, Restore.", is_yaml=True),
+        FormField("appliesTo", "Applies to", "Apply, DriftCorrection or Restore, one per line.", is_lines=True),
         FormField(
             "onClose",
             "When it closes",

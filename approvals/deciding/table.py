@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from approvals.deciding.approval_policies import ApprovalPolicy
 from approvals.deciding.approval_rules import ApprovalRule
 from approvals.deciding.change_windows import ChangeWindow
 from approvals.deciding.kinds import DecidingKind
 
-KINDS: tuple[type[DecidingKind], ...] = (ApprovalRule, ChangeWindow)
+KINDS: tuple[type[DecidingKind], ...] = (ApprovalRule, ChangeWindow, ApprovalPolicy)
 BY_SLUG = {one.slug: one for one in KINDS}
 BY_NAME = {one.kind: one for one in KINDS}

@@ -8,10 +8,12 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from django.db.models import prefetch_related_objects
+from django.conf import settings
+from django.db.models import Q, prefetch_related_objects
 
-from approvals import policy
+from approvals import access, policy
 from approvals.clock import database_now
+from approvals.deciding.approval_policies import ApprovalPolicy, read_document
 from approvals.deciding.change_windows import ChangeWindow, SelectingWindow, Windows
 from approvals.deciding.kinds import VERSION, DecidingKind, EarlierSpec, SeenObject
 from approvals.deciding.selector import SelectedBy, Selector
@@ -19,7 +21,9 @@ from approvals.deciding.spec_fields import SpecFields, UnreadableObject
 from approvals.errors import TooManyRules
 from approvals.gate.policies import facts_of, reviewed_report
 from approvals.ledger import labels
-from approvals.models import Cluster, DecidingObject, Report, Request
+from approvals.models import Cluster, DecidingObject, Policy, Report, Request
+from approvals.policy.built_in import BUILT_IN
+from approvals.policy.document import PolicyDocument, StandingPolicy
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.expressions.evaluator import ask
@@ -50,10 +54,10 @@ def live_objects(cluster: Cluster, kind: type[DecidingKind], api: Api) -> tuple[
         spec = dict(obj.get("spec") or {}) if obj else None
         if spec != known.spec:  # the watch has not seen that yet
             before = (*known.earlier, EarlierSpec(known.spec, now)) if known.spec is not None else known.earlier
-            known = SeenObject(known.name, known.uid, spec, now, before)
+            known = SeenObject(known.name, known.uid, spec, now, before, is_seen=False)
         found.append(known)
     new = [(obj["metadata"], dict(obj.get("spec") or {})) for obj in live.values()]
-    found += [SeenObject(meta["name"], meta["uid"], spec, now) for meta, spec in new]
+    found += [SeenObject(meta["name"], meta["uid"], spec, now, is_seen=False) for meta, spec in new]
     return tuple(sorted(found, key=lambda one: (one.name, one.uid)))
 
 
@@ -67,12 +71,56 @@ def _rows(cluster: Cluster, kind: type[DecidingKind]) -> list[DecidingObject]:
 def _seen(row: DecidingObject) -> SeenObject:
     earlier = tuple(EarlierSpec(one["spec"], datetime.fromisoformat(one["until"])) for one in row.earlier_specs)
     if row.gone_at is None:
-        return SeenObject(row.name, row.uid, row.spec, row.changed_at, earlier)
+        return SeenObject(row.name, row.uid, row.spec, row.changed_at, earlier, tuple(row.authors))
     return SeenObject(row.name, row.uid, None, row.gone_at, (*earlier, EarlierSpec(row.spec, row.gone_at)))
 
 
 def _too_many(kind: type[DecidingKind]) -> TooManyRules:
     return TooManyRules(f"the cluster has more than {MOST_OBJECTS} objects of kind {kind.kind}: delete some")
+
+
+def standing_policies(request: Request, api: Api | None = None) -> tuple[StandingPolicy, ...]:
+    """Every policy that may judge a request: those of the service, built-in guards, and those of its cluster as the
+    watch saw them last, or with `api` as they are now. Raises as `live_objects`."""
+    cluster = request.deployment.cluster
+    here = Q(cluster=None) | Q(cluster=cluster)
+    rows = list(Policy.objects.filter(here, is_active=True).order_by("name"))
+    by_uid = {row.uid: row for row in rows if row.uid}
+    objects = live_objects(cluster, ApprovalPolicy, api) if api else seen_objects(cluster, ApprovalPolicy)
+    of_cluster = [_standing_of_object(one, by_uid.get(one.uid) if one.is_seen else None) for one in objects]
+    in_force = settings.PRATIQUE["BUILT_IN_GUARDS"]
+    built_in = [(by_uid.get(guard.uid), guard) for guard in BUILT_IN if guard.name in in_force]
+    found = [
+        *(standing_of(row) for row in rows if not row.uid),
+        *(StandingPolicy(row.pk, row.version, "", guard.document) for row, guard in built_in if row),
+        *filter(None, of_cluster),
+    ]
+    return tuple(sorted(found, key=lambda standing: (standing.document.name, standing.key)))
+
+
+def _standing_of_object(seen: SeenObject, row: Policy | None) -> StandingPolicy | None:
+    """None of one that is gone."""
+    if seen.spec is None:
+        return None
+    document, problem = read_document(seen.name, seen.spec)
+    key, version, identity = (row.pk, row.version, access.policy_identity(row).username) if row else (0, 0, "")
+    is_known = bool(seen.authors) and all(seen.authors)
+    return StandingPolicy(key, version, identity, document, seen.authors, (), is_known, problem)
+
+
+def standing_of_object(seen: DecidingObject, row: Policy) -> StandingPolicy | None:
+    """An ApprovalPolicy as it was seen last, with the row that stands for it; None where it is gone."""
+    return _standing_of_object(_seen(seen), row)
+
+
+def standing_of(row: Policy) -> StandingPolicy:
+    """A policy of the service, wherever it is in force. Who saved it is known by name, and by their account."""
+    columns = ("name", "kind", "mode", "names", "labels", "expression", "message", "allows_known_powers")
+    said = {column: getattr(row, column) for column in columns}
+    document = PolicyDocument.of_columns({**said, "cluster": ""})
+    authors = (*row.writers, row.author_known_as, row.editor_known_as)
+    accounts = tuple(key for key in (row.author_id, row.editor_id) if key)
+    return StandingPolicy(row.pk, row.version, access.policy_identity(row).username, document, authors, accounts)
 
 
 def selected_by(request: Request, report: Report) -> SelectedBy:

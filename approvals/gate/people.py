@@ -32,16 +32,22 @@ LETS_GO = ("Approve", BREAK_GLASS)
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Fingerprints of the findings that are accepted now; `lost` says of each waiver that no longer counts why."""
+    """Fingerprints of the findings that are accepted now; `lost` says of each waiver that no longer counts why.
+
+    `approvals` are those of people that count; of those who may have asked for it, one does not.
+    """
 
     fingerprints: frozenset[str] = frozenset()
     lost: tuple[str, ...] = ()
+    approvals: int = 0
 
 
-def accepted(reviews: Iterable[ReviewFacts]) -> Accepted:
-    """What approvals accept whose givers may still decide and `override`."""
+def accepted(reviews: Sequence[ReviewFacts]) -> Accepted:
+    """What approvals accept whose givers may still decide and `override`, and how many people approve."""
     fingerprints: set[str] = set()
     lost = []
+    voters = [it for it in reviews if it.decision == "Approve" and not it.is_policy and not why_not(it)]
+    approvals = len(voters) - any(voter.doubt for voter in voters)
     for review in sorted(reviews, key=_key_of):
         if review.decision != "Approve" or not review.waives:
             continue
@@ -55,7 +61,7 @@ def accepted(reviews: Iterable[ReviewFacts]) -> Accepted:
             lost.append(f"what {review.name} accepted no longer counts: {objection}")
         else:
             fingerprints |= review.waives
-    return Accepted(frozenset(fingerprints), tuple(lost))
+    return Accepted(frozenset(fingerprints), tuple(lost), approvals)
 
 
 def count(facts: GateFacts) -> Tally:

@@ -23,7 +23,7 @@ from approvals.deciding.approval_rules import ApprovalRule
 from approvals.deciding.change_windows import Windows
 from approvals.gate import deletions, live_spec, policies, rights
 from approvals.gate.answers import GateQuestion
-from approvals.gate.deciding_objects import live_objects, read_windows, seen_objects
+from approvals.gate.deciding_objects import live_objects, read_windows, seen_objects, standing_policies
 from approvals.gate.deletions import Slowly
 from approvals.gate.facts import (
     About,
@@ -32,10 +32,12 @@ from approvals.gate.facts import (
     How,
     Known,
     LiveSpec,
+    PolicyFacts,
     ReadUnattended,
     RuleFacts,
     Running,
     Sources,
+    Unknown,
     Unseen,
 )
 from approvals.gate.live_spec import PendingFacts, learn, unmet_words
@@ -50,6 +52,7 @@ from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Report, Request, Revision
 from approvals.models.request import READ_EARLIER
 from approvals.policy import Lapsed
+from approvals.policy.document import StandingPolicy
 from approvals.selectors import lists
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
@@ -85,10 +88,11 @@ def deciding(request: Request) -> GateFacts:
     """What reviews, guards and grants say of this round now."""
     facts, report = _facts(GateQuestion.DECIDE, request), policies.reviewed_report(request)
     reach = partial(connect, request.deployment.cluster)
+    standing = _policies(request, None)
     return replace(
         facts,
-        **_reviewed(request, report, is_vouching=rights.needs_vouching(request)),
-        grants=_record(lambda: policies.grants_of(request, report)),
+        **_reviewed(request, report, standing, is_vouching=rights.needs_vouching(request)),
+        grants=_of_policies(standing, partial(policies.grants_of, request, report)),
         rules=_seen_rules(request, report, reach),
         too_old=_too_old(request),
         read_unattended=_read_unattended(request),
@@ -117,7 +121,7 @@ def approved(
         read_unattended=_read_unattended(request),
         subject=_record(lambda: replace(subject, plan_digest=loaded.plan.digest)),
         approved=_record(lambda: _approved_subjects(request)),
-        **_reviewed(request, report, is_vouching=rights.needs_vouching(request)),
+        **_reviewed(request, report, _policies(request, api), is_vouching=rights.needs_vouching(request)),
         rules=_live_rules(request, report, api),
         unreviewed=deletions.by_records(request),
         unmet=learn(partial(unmet_words, request, api), may_be_final=True),
@@ -152,7 +156,7 @@ def going_on(request: Request, api: Api, reviewed: Report, looked_through: Fact[
     that (`unseen`). Guards are asked again too: without any it costs one query, else the reviewed facts are read once
     for all phases.
     """
-    people = _people(request, reviewed)
+    people = _people(request, reviewed, api)
     return replace(
         _facts(GateQuestion.GO_ON, request),
         **people,
@@ -165,7 +169,7 @@ def going_on(request: Request, api: Api, reviewed: Report, looked_through: Fact[
 
 def restoring(request: Request, api: Api, back: Back) -> GateFacts:
     """Before each phase of putting back: as before each phase of an apply, with the account of what is restored."""
-    people = _people(request, back.reviewed)
+    people = _people(request, back.reviewed, api)
     last = _last(request, api, account_by=back.revision.request)
     back.revision.refresh_from_db(fields=["revoked_at", "revoked_by", "revoked_reason"])
     return replace(
@@ -202,7 +206,7 @@ def creating(revision: Revision, api: Api) -> GateFacts:
     request = revision.request
     report = policies.reviewed_report(request)
     people = {
-        **_people(request, report),
+        **_people(request, report, api),
         "rules": _live_rules(request, report, api),
         "read_unattended": _read_unattended(request),
     }
@@ -278,17 +282,34 @@ def _last(request: Request, api: Api, *, account_by: Request) -> dict[str, Any]:
     return {"desired_spec": live_spec.desired_spec(request.deployment, live.result()), "account": account}
 
 
-def _people(request: Request, report: Report) -> dict[str, Any]:
+def _people(request: Request, report: Report, api: Api) -> dict[str, Any]:
     """Everybody whose word counts for what has begun, and the operator's about deletions."""
-    reviewed = _reviewed(request, report, is_vouching=not request.is_requester_known)
+    standing = _policies(request, api)
+    reviewed = _reviewed(request, report, standing, is_vouching=not request.is_requester_known)
     return {**reviewed, "unreviewed": deletions.by_records(request)}
 
 
-def _reviewed(request: Request, report: Report, *, is_vouching: bool) -> dict[str, Any]:
+def _policies(request: Request, api: Api | None) -> Fact[tuple[StandingPolicy, ...]]:
+    """Those of the cluster as it has them now, which a copy of ours may be late of; without `api` as we saw them."""
+    return learn(partial(standing_policies, request, api), how=How.CLUSTER if api else How.RECORDS)
+
+
+def _reviewed(
+    request: Request, report: Report, standing: Fact[tuple[StandingPolicy, ...]], *, is_vouching: bool
+) -> dict[str, Any]:
     """What reviewers said, with what they may do now, and every guard on what they left."""
-    reviews = _record(lambda: rights.reviews_of(request, is_vouching=is_vouching))
-    guards = _record(lambda: policies.guards_of(request, report, accepted(reviews.value)))
+    reviews = _record(lambda: rights.reviews_of(request, standing, is_vouching=is_vouching))
+    left = accepted(reviews.value)
+    guards = _of_policies(standing, lambda known: policies.guards_of(request, report, left, known))
     return {"reviews": reviews, "guards": guards}
+
+
+def _of_policies(
+    standing: Fact[tuple[StandingPolicy, ...]],
+    ask: Callable[[tuple[StandingPolicy, ...]], tuple[PolicyFacts, ...]],
+) -> Fact[tuple[PolicyFacts, ...]]:
+    """What policies say; where nobody could find out which there are, nobody knows that either."""
+    return standing if isinstance(standing, Unknown) else _record(lambda: ask(standing.value))
 
 
 def _seen_rules(request: Request, report: Report, reach: Callable[[], Api]) -> Fact[tuple[RuleFacts, ...]]:

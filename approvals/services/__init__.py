@@ -47,7 +47,15 @@ from approvals.services.issuers import (
     sign_in_with_issuer,
 )
 from approvals.services.own_views import mark_news_read, mark_viewed, remove_view, save_view
-from approvals.services.policies.objects import change_object, create_object, delete_object, end_stop, stop_changes
+from approvals.services.policies.objects import (
+    change_object,
+    create_object,
+    delete_object,
+    describe_object,
+    end_stop,
+    move_policy,
+    stop_changes,
+)
 from approvals.services.policies.replays import PolicyReplay, ReplayRow, read_document, replay_policy
 from approvals.services.policies.rows import (
     disable_policy,
@@ -55,6 +63,7 @@ from approvals.services.policies.rows import (
     may_write_policies,
     rights_of_policy,
     save_policy,
+    switch_guard,
 )
 from approvals.services.proxy_people import caller_of_proxy, sign_in_by_proxy
 from approvals.services.reviews import dismiss, review, set_apply_at, withdraw
@@ -135,6 +144,7 @@ __all__ = [
     "create_object",
     "delete_deployment",
     "delete_object",
+    "describe_object",
     "disable_policy",
     "dismiss",
     "end_api_token",
@@ -159,6 +169,7 @@ __all__ = [
     "mark_viewed",
     "may_change_policy",
     "may_write_policies",
+    "move_policy",
     "page_of",
     "pause_deployment",
     "prove",
@@ -197,6 +208,7 @@ __all__ = [
     "sign_in_with_password",
     "sign_out",
     "stop_changes",
+    "switch_guard",
     "to_acknowledge",
     "unlink_chat_account",
     "unlink_identity",

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from approvals import access, services
 from approvals.access import Permission
+from approvals.deciding.approval_policies import ApprovalPolicy
 from approvals.deciding.kinds import DecidingKind
 from approvals.deciding.selector import SEVERITIES
 from approvals.deciding.spec_fields import UnreadableObject
@@ -22,13 +23,16 @@ from approvals.lifecycle import State
 from approvals.models import Cluster, DecidingObject, Request
 from approvals.policy import FACTS
 from approvals.policy.expression import MAX_EXPRESSION
+from approvals.selectors import keyset, lists
+from approvals.selectors.keyset import ListOrder
 from approvals.web.access_decorators import person, readable, signed_in
 from approvals.web.fields import LabelsField, LinesField, YamlField, mono
-from approvals.web.rendering import note_cluster, page
+from approvals.web.rendering import note_cluster, page, page_of
 from provisioner.render import write
 
 # So many open requests are looked through for those that an object selects.
 MOST_REQUESTS = 500
+LATELY = 50
 # The fields of the form by those of spec.selector.
 SELECTOR = {
     "names": "names",
@@ -37,6 +41,7 @@ SELECTOR = {
     "sourceHosts": "hosts",
     "packages": "packages",
 }
+MIN_SEVERITY = "minSeverity"
 
 
 class DecidingForm(forms.Form):
@@ -78,28 +83,36 @@ class DecidingForm(forms.Form):
         self.fields["cluster"].queryset = choices  # type: ignore[attr-defined] # the stubs know a Field here only
         for name in ("name", "cluster"):
             self.fields[name].disabled = known is not None
+        for part, name in {**SELECTOR, MIN_SEVERITY: "min_severity"}.items():
+            if part not in kind.selector_parts:
+                del self.fields[name]
+        if not kind.has_when:
+            del self.fields["when"]
         for field in kind.form:
             self.fields[field.path] = _field(field)
 
     def spec(self) -> dict[str, Any]:
         """What was typed, as a spec; of the object as it was, what the form does not show stays."""
-        said = self.cleaned_data
-        selector = {key: said[name] for key, name in SELECTOR.items() if said[name]}
-        if said["min_severity"]:
-            selector["minSeverity"] = said["min_severity"]
-        typed = {"description": said["description"], "selector": selector, "when": said["when"]}
-        typed |= {field.path: said[field.path] for field in self.kind.form}
+        said, kind = self.cleaned_data, self.kind
         kept = dict(self.known.spec) if self.known else {}
+        parts = {key: said[name] for key, name in {**SELECTOR, MIN_SEVERITY: "min_severity"}.items() if name in said}
+        selector = {**(kept.get(kind.selector_place) or {}), **parts}
+        typed = {"description": said["description"], kind.selector_place: {k: it for k, it in selector.items() if it}}
+        typed |= {"when": said["when"]} if kind.has_when else {}
+        typed |= {field.path: said[field.path] for field in kind.form}
         return {key: value for key, value in {**kept, **typed}.items() if value not in ("", None, {}, [])}
 
 
 def _field(field: Any) -> forms.Field:
     about = {"label": field.label, "help_text": field.help}
     if field.is_yaml:
-        example = "- {name: security, groups: [security]}"
-        made: forms.Field = YamlField(example=example, is_list=True, rows=field.rows, **about)
+        made: forms.Field = YamlField(example=field.example, is_list=True, rows=field.rows, **about)
         made.required = field.is_required
         return made
+    if field.is_lines:
+        return LinesField(**about)
+    if field.is_flag:
+        return forms.BooleanField(required=False, **about)
     if field.choices:
         return forms.ChoiceField(choices=field.choices, required=field.is_required, **about)
     widget = forms.Textarea(attrs=mono(rows=field.rows)) if field.rows else forms.TextInput(attrs=mono())
@@ -107,7 +120,7 @@ def _field(field: Any) -> forms.Field:
 
 
 def initial_of(row: DecidingObject, kind: type[DecidingKind]) -> dict[str, Any]:
-    selector = row.spec.get("selector") or {}
+    selector = row.spec.get(kind.selector_place) or {}
     said = {name: selector.get(key) for key, name in SELECTOR.items()}
     said |= {name: row.spec.get(name) for name in ("description", "when", *(field.path for field in kind.form))}
     about = {"name": row.name, "cluster": row.cluster, "version": row.resource_version}
@@ -149,9 +162,19 @@ def show(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpRespon
         "spec_text": write(row.spec),
         "selected": selected,
         "is_rule": kind.kind == "ApprovalRule",
+        "consequence": kind.describe_unreadable(row.spec),
         "rights": {verb: _may(http, row.cluster, verb, kind, row.name) for verb in ("update", "delete")},
     }
-    return page(http, "deciding/rule.html", facts)
+    return page(http, "deciding/rule.html", facts | (_said_by(http, row) if kind is ApprovalPolicy else {}))
+
+
+def _said_by(http: HttpRequest, row: DecidingObject) -> dict[str, Any]:
+    """As whom an ApprovalPolicy stands, and what it said lately of requests of its cluster that the viewer may read."""
+    policy, rights = services.describe_object(row)
+    said = lists.evaluations(policy=policy, clusters=[one for one in readable(http) if one == row.cluster])
+    window = page_of(http, said, ListOrder.of(said), size=LATELY)
+    evaluations = keyset.in_order(lists.with_their_requests(said), window.keys)
+    return {"is_policy": True, "policy_rights": rights, "window": window, "evaluations": evaluations}
 
 
 @require_http_methods(["GET", "POST"])

@@ -36,6 +36,7 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "docs/reference/catalog.md": crds.catalog,
         "docs/reference/approvalrule.md": crds.approvalrule,
         "docs/reference/changewindow.md": crds.changewindow,
+        "docs/reference/approvalpolicy.md": crds.approvalpolicy,
         "docs/reference/bundledeploymentrequest.md": crds.bundledeploymentrequest,
         "docs/reference/bundledeploymentreview.md": crds.bundledeploymentreview,
         "docs/reference/conditions.md": conditions.page,

@@ -34,6 +34,7 @@ OWN_RESOURCES = (
     "catalogs",
     "approvalrules",
     "changewindows",
+    "approvalpolicies",
 )
 OWN_SUBRESOURCES = ("status", "finalizers")
 READING = frozenset({"get", "list", "watch"})

@@ -17,7 +17,7 @@ from tests.support.folders import ROOT
 
 ROBOT = "system:serviceaccount:ci:robot"
 # What people write through Pratique, as themselves.
-WRITTEN = ("bundledeployments", "approvalrules", "changewindows")
+WRITTEN = ("bundledeployments", "approvalrules", "changewindows", "approvalpolicies")
 KNOWN = Registered(
     people=frozenset({"rita", "alice", ROBOT, "system:admin"}),
     groups=frozenset({"platform", "system:masters", "system:authenticated"}),

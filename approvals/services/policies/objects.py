@@ -13,17 +13,19 @@ from django.db import transaction
 from approvals import access, audit, wake
 from approvals.access import Caller
 from approvals.audit import Actor
+from approvals.deciding.approval_policies import BAD_NAME, ApprovalPolicy, is_name
 from approvals.deciding.change_windows import ChangeWindow, HeldChange, WindowType
 from approvals.deciding.kinds import VERSION, DecidingKind
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.errors import InvalidInput, NotAsExpected, NotFound
+from approvals.gate.deciding_objects import standing_of, standing_of_object
 from approvals.ledger import deciding_objects
-from approvals.models import Cluster, DecidingObject
-from approvals.policy import POLICY, BadExpression, check_compiled, check_form
+from approvals.models import Cluster, DecidingObject, Policy
+from approvals.policy import BadExpression
 from approvals.selectors.change_stops import is_stop
 from approvals.services.deployments import translate_refusals
+from approvals.services.policies.rows import PolicyRights, check_author, describe_rights, disable_policy
 from provisioner.api_groups import OWN_GROUP
-from provisioner.expressions.evaluator import ask
 from provisioner.values import Identity, ObjectRef
 
 # Of a stop: it stands in lists.
@@ -39,7 +41,7 @@ def create_object(
         raise InvalidInput(
             f"the name is {name[:100]!r}; expected lowercase letters, digits, dashes and dots", field="name"
         )
-    _check_spec(kind, spec)
+    _check_spec(by, cluster, kind, name, spec)
     obj = {
         "apiVersion": f"{OWN_GROUP}/{VERSION}",
         "kind": kind.kind,
@@ -64,7 +66,7 @@ def change_object(
     via: str,
 ) -> DecidingObject:
     """Replace the spec of the object as it stood at the resourceVersion `version`; raises NotAsExpected of another."""
-    _check_spec(kind, spec)
+    _check_spec(by, cluster, kind, name, spec)
     live = _live(cluster, kind, name, version)
 
     def change(person: Identity) -> Live:
@@ -81,6 +83,25 @@ def delete_object(*, by: Caller, cluster: Cluster, kind: type[DecidingKind], nam
     if translate_refusals(cluster, lambda: access.kubernetes().get(cluster, ref)) is None:
         deciding_objects.forget(cluster=cluster, uid=uid)
     _record(by, cluster, kind, name, "deleted", via, {})
+
+
+def move_policy(*, by: Caller, policy: Policy, via: str) -> DecidingObject:
+    """Create the ApprovalPolicy that says what a policy of the service says, in its cluster as the person, and disable
+    the policy after that: at no moment is neither in force. Raises a Refused where either is not written."""
+    if policy.cluster is None or not policy.is_active:
+        raise InvalidInput(f"policy {policy.name} is not in force on one cluster, so there is nothing to move")
+    spec = standing_of(policy).document.to_object()["spec"]
+    made = create_object(by=by, cluster=policy.cluster, kind=ApprovalPolicy, name=policy.name, spec=spec, via=via)
+    disable_policy(by=by, policy=policy, via=via)
+    return made
+
+
+def describe_object(row: DecidingObject) -> tuple[Policy, PolicyRights | None]:
+    """The row that stands for an ApprovalPolicy; of a grant that can be read also as whom it stands."""
+    policy = Policy.objects.select_related("cluster").get(cluster=row.cluster, uid=row.uid)
+    standing = standing_of_object(row, policy)
+    is_grant = standing is not None and standing.document.is_grant and not standing.problem
+    return policy, describe_rights(standing, row.cluster) if standing and is_grant else None
 
 
 def stop_changes(*, by: Caller, cluster: Cluster, reason: str, via: str) -> None:
@@ -108,17 +129,29 @@ def end_stop(*, by: Caller, cluster: Cluster, name: str, via: str) -> None:
     delete_object(by=by, cluster=cluster, kind=ChangeWindow, name=name, version=version, via=via)
 
 
-def _check_spec(kind: type[DecidingKind], spec: Mapping[str, Any]) -> None:
-    """Raise InvalidInput for what Pratique could not read: Kubernetes takes some of it, and it would hold requests."""
+def _check_spec(by: Caller, cluster: Cluster, kind: type[DecidingKind], name: str, spec: Mapping[str, Any]) -> None:
+    """Raise InvalidInput for what Pratique could not read: Kubernetes takes some of it, and it would hold requests.
+
+    Who writes a grant must hold `approve` on what it selects, also where no admission policy of the cluster asks (S46).
+    """
     try:
         found = kind.parse(spec)
-        if found.when:
-            check_form(found.when)
-            check_compiled(ask(POLICY, [found.when])[0])
     except UnreadableObject as exc:
-        raise InvalidInput(str(exc), field="spec") from exc
+        raise InvalidInput(str(exc), field=_field_at(exc.place)) from exc
+    try:
+        deciding_objects.check_expressions(found)
     except BadExpression as exc:
-        raise InvalidInput(f"spec.when: {exc}", field="when") from exc
+        raise InvalidInput(str(exc), field=_field_at(str(exc))) from exc
+    if isinstance(found, ApprovalPolicy):
+        if not is_name(name):
+            raise InvalidInput(f"the name is {name[:100]!r}; {BAD_NAME}", field="name")
+        if found.document.is_grant:
+            check_author(by, cluster, found.document.names)
+
+
+def _field_at(place: str) -> str:
+    """The field of the form for `spec.validations[0].expression`, which may be the beginning of words."""
+    return re.split(r"[^A-Za-z]", place.removeprefix("spec."))[0] or "spec"
 
 
 def _live(cluster: Cluster, kind: type[DecidingKind], name: str, version: str) -> Live:

@@ -11,15 +11,15 @@ from approvals.clock import database_now
 from approvals.deciding.kinds import DecidingKind
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
+from approvals.gate.rights import UNKNOWN_AUTHOR
 from approvals.ledger import claims
-from approvals.ledger.deciding_objects import postpone_showing, record_shown
+from approvals.ledger.deciding_objects import check_expressions, postpone_showing, record_shown
 from approvals.models import DecidingObject
-from approvals.policy import POLICY, BadExpression, check_compiled, check_form
+from approvals.policy import BadExpression
 from approvals.steps.mirroring.conditions import Condition
 from approvals.steps.mirroring.mirror import GROUP_VERSION, apply_status
 from approvals.working import Recurring, WorkStep
 from provisioner.errors import PratiqueError, WorkerDied
-from provisioner.expressions.evaluator import ask
 
 logger = logging.getLogger(__name__)
 
@@ -59,25 +59,24 @@ class ShowDecidingObject(Recurring):
 
 
 def read_object(row: DecidingObject) -> DecidingKind | str:
-    """What it says, with its `when` compiled; else why it cannot be read."""
+    """What it says, with its expressions compiled; else why it cannot be read."""
     try:
         parsed = BY_NAME[row.kind].parse(row.spec)
-        if parsed.when:
-            check_form(parsed.when)
-            check_compiled(ask(POLICY, [parsed.when])[0])
-    except UnreadableObject as exc:
+        check_expressions(parsed)
+    except (UnreadableObject, BadExpression) as exc:
         return str(exc)
-    except BadExpression as exc:
-        return f"spec.when: {exc}"
     return parsed
 
 
 def status_of(row: DecidingObject, known: DecidingKind | None, problem: str, now: datetime) -> dict[str, Any]:
     """`lastTransitionTime` stays what it was as long as the condition says the same."""
-    words = problem or "Pratique reads it"
+    reason, words = "Read", "Pratique reads it"
     if problem:
-        words = f"it cannot be read, so it holds the requests that it might select: {problem}"
-    ready = Condition("Ready", not problem, "Unreadable" if problem else "Read", words, now)
+        reason = "Unreadable"
+        words = f"it cannot be read, so {BY_NAME[row.kind].describe_unreadable(row.spec)}: {problem}"
+    elif known and known.needs_authors and not all(row.authors or [{}]):
+        reason, words = "AuthorUnknown", f"it approves nothing: {UNKNOWN_AUTHOR}"
+    ready = Condition("Ready", reason == "Read", reason, words, now)
     record = ready.record(generation=row.generation)
     for before in row.status.get("conditions") or ():
         if before["type"] == record["type"] and before["status"] == record["status"]:

@@ -48,6 +48,8 @@ CLOSED = {
     "api-catalog-changes": "catalogs/prod/port/packages/harbour/changes",
     "api-change-windows-list": "clusters/prod/change-windows",
     "api-change-windows-detail": "clusters/prod/change-windows/weekend",
+    "api-approval-policies-list": "clusters/prod/approval-policies",
+    "api-approval-policies-detail": "clusters/prod/approval-policies/nights",
     "api-approval-rules-list": "clusters/prod/approval-rules",
     "api-approval-rules-detail": "clusters/prod/approval-rules/four-eyes",
     "api-catalog-lines": "catalogs/prod/port/packages/harbour/changes/objects/0",

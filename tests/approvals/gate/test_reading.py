@@ -57,7 +57,7 @@ def test_before_a_phase_it_asks_no_more_than_it_must(
 ) -> None:
     live, report = Counted(request_), gate.reviewed_report(request_)
     env.kubernetes.asked.clear()
-    with django_assert_max_num_queries(4):
+    with django_assert_max_num_queries(5):
         unseen = gate.reader.unseen(request_, cast("Api", live), report)
         facts = gate.reader.going_on(request_, cast("Api", live), report, unseen)
     assert sorted(live.read) == ["BundleDeployment", "ServiceAccount"]

@@ -6,9 +6,10 @@ from typing import Any
 
 from django.core.cache import cache
 
-from approvals.models import DecidingObject, Request
+from approvals.models import DecidingObject, Policy, Request
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, text_of
+from tests.support.approvals.policies import look, save
 
 NEW = "/rules/approval-rules/new"
 FOUR_EYES = "/rules/approval-rules/of/prod/four-eyes"
@@ -68,3 +69,71 @@ def test_S02_whoever_may_not_get_rules_reads_none(env: World, browse: Browse) ->
     assert browse(env.ada).post(f"{FOUR_EYES}/delete", {"version": "1"}).status_code == 404
     assert "four-eyes" not in text_of(browse(env.ada).get("/rules/approval-rules"))
     assert browse(env.ada).get("/rules/nothing").status_code == 404
+
+
+POLICIES = "/rules/approval-policies"
+POLICY = {
+    "name": "calm",
+    "cluster": "prod",
+    "names": "web",
+    "effect": "Guard",
+    "validationActions": "Deny",
+    "validations": "- {expression: unjudged == 0, message: read its lines}",
+}
+
+
+def test_a_policy_of_a_cluster_is_written_shown_with_what_it_said_and_listed(
+    env: World, browse: Browse, request_: Request
+) -> None:
+    ada = browse(env.ada)
+    assert ada.post(f"{POLICIES}/new", {**POLICY, "names": "", "effect": "Grant", "validationActions": "Approve"})
+    spec = env.kubernetes.objects["calm"]["spec"]
+    assert spec == {
+        "effect": "Grant",
+        "validationActions": ["Approve"],
+        "validations": [{"expression": "unjudged == 0", "message": "read its lines"}],
+        "allowKnownPowers": False,
+    }
+    look(request_)
+    shown = text_of(ada.get(f"{POLICIES}/of/prod/calm"))
+    for words in ("Grant: unjudged == 0", "pratique:policy:calm", "It cannot approve anything now", "strimzi #1"):
+        assert words in shown, words
+    listed = text_of(ada.get("/policies"))
+    assert f'href="{POLICIES}/of/prod/calm"' in listed
+    assert "the cluster" in listed
+    assert f'href="{POLICIES}/of/prod/calm"' in text_of(ada.get(f"/requests/{request_.uid}"))
+
+
+def test_S46_whoever_may_not_approve_writes_guards_and_no_grants(env: World, browse: Browse) -> None:
+    for verb in ("get", "create"):
+        env.kubernetes.allow("bert", verb)
+    refused = browse(env.bert).post(f"{POLICIES}/new", {**POLICY, "effect": "Grant", "validationActions": "Approve"})
+    assert (refused.status_code, env.kubernetes.objects) == (403, {})
+    digits = browse(env.ada).post(f"{POLICIES}/new", {**POLICY, "name": "12"})
+    assert (digits.status_code, "not digits alone" in text_of(digits)) == (422, True)
+    wrong = browse(env.ada).post(f"{POLICIES}/new", {**POLICY, "validations": "- {expression: nothing > 0}"})
+    assert (wrong.status_code, "spec.validations[0].expression: " in text_of(wrong)) == (422, True)
+    assert browse(env.bert).post(f"{POLICIES}/new", POLICY).status_code == 302
+
+
+def test_a_policy_of_the_service_moves_to_the_cluster_and_is_never_missing(env: World, browse: Browse) -> None:
+    save(env, kind="guard", expression="unjudged == 0", message="read its lines", names=["web"])
+    page, place = "/policies/of/routine", "/policies/of/routine/move"
+    assert f'action="{place}"' in browse(env.ada).get(page).content.decode()
+    env.kubernetes.closed.add("approvalpolicies")
+    cache.clear()
+    assert browse(env.ada).post(place).status_code == 403
+    assert Policy.objects.get(name="routine").is_active
+    env.kubernetes.closed.clear()
+    cache.clear()
+    assert browse(env.ada).post(place)["Location"] == f"{POLICIES}/of/prod/routine"
+    assert env.kubernetes.objects["routine"]["spec"] == {
+        "effect": "Guard",
+        "matchConstraints": {"names": ["web"]},
+        "validations": [{"expression": "unjudged == 0", "message": "read its lines"}],
+        "validationActions": ["Deny"],
+    }
+    assert {(row.uid == "", row.is_active) for row in Policy.objects.filter(name="routine")} == {
+        (True, False),
+        (False, True),
+    }
