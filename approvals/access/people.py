@@ -22,7 +22,7 @@ from approvals.access.identity import MAPPED, groups_limit
 from approvals.bundle_spec import parse_catalog_source
 from approvals.clock import database_now
 from approvals.policy import Lapse, Lapsed
-from approvals.policy.document import StandingPolicy
+from approvals.policy.document import LoadedPolicy
 from approvals.proxies import is_issuer, is_name
 from provisioner.values import Identity
 
@@ -122,7 +122,7 @@ def person_who_reviewed(review: models.Review | models.Dismissal) -> Person:
     return Person(review.username, review.uid, review.user_id, _subject(review.issuer, review.subject))
 
 
-def writers_of(policy: StandingPolicy, cluster: models.Cluster) -> Iterator[tuple[str, Person]]:
+def writers_of(policy: LoadedPolicy, cluster: models.Cluster) -> Iterator[tuple[str, Person]]:
     """Everybody who ever wrote the policy, with a name to call them by: as they were then, and as they are now."""
     records = each_once(policy.authors)
     keys = {*policy.accounts, *(record["user_id"] for record in records if record.get("user_id"))}

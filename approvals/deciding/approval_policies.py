@@ -57,6 +57,7 @@ class ApprovalPolicy(DecidingKind):
             "Action",
             "Deny for a guard, Approve for a grant, or Audit, which only records what it would do.",
             is_lines=True,
+            is_required=True,
         ),
         FormField(
             "validations",

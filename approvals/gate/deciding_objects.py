@@ -4,6 +4,7 @@ what their selectors and conditions look at of one request."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,7 +24,7 @@ from approvals.gate.policies import facts_of, reviewed_report
 from approvals.ledger import labels
 from approvals.models import Cluster, DecidingObject, Policy, Report, Request
 from approvals.policy.built_in import BUILT_IN
-from approvals.policy.document import PolicyDocument, StandingPolicy
+from approvals.policy.document import LoadedPolicy, PolicyDocument
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.expressions.evaluator import ask
@@ -79,7 +80,7 @@ def _too_many(kind: type[DecidingKind]) -> TooManyRules:
     return TooManyRules(f"the cluster has more than {MOST_OBJECTS} objects of kind {kind.kind}: delete some")
 
 
-def standing_policies(request: Request, api: Api | None = None) -> tuple[StandingPolicy, ...]:
+def load_policies(request: Request, api: Api | None = None) -> tuple[LoadedPolicy, ...]:
     """Every policy that may judge a request: those of the service, built-in guards, and those of its cluster as the
     watch saw them last, or with `api` as they are now. Raises as `live_objects`."""
     cluster = request.deployment.cluster
@@ -87,40 +88,43 @@ def standing_policies(request: Request, api: Api | None = None) -> tuple[Standin
     rows = list(Policy.objects.filter(here, is_active=True).order_by("name"))
     by_uid = {row.uid: row for row in rows if row.uid}
     objects = live_objects(cluster, ApprovalPolicy, api) if api else seen_objects(cluster, ApprovalPolicy)
-    of_cluster = [_standing_of_object(one, by_uid.get(one.uid) if one.is_seen else None) for one in objects]
+    of_cluster = [_policy_of_seen(one, by_uid.get(one.uid)) for one in objects]
     in_force = settings.PRATIQUE["BUILT_IN_GUARDS"]
     built_in = [(by_uid.get(guard.uid), guard) for guard in BUILT_IN if guard.name in in_force]
     found = [
-        *(standing_of(row) for row in rows if not row.uid),
-        *(StandingPolicy(row.pk, row.version, "", guard.document) for row, guard in built_in if row),
+        *(policy_of_row(row) for row in rows if not row.uid),
+        *(LoadedPolicy(row.pk, row.version, "", guard.document) for row, guard in built_in if row),
         *filter(None, of_cluster),
     ]
-    return tuple(sorted(found, key=lambda standing: (standing.document.name, standing.key)))
+    return tuple(sorted(found, key=lambda loaded: (loaded.document.name, loaded.key)))
 
 
-def _standing_of_object(seen: SeenObject, row: Policy | None) -> StandingPolicy | None:
-    """None of one that is gone."""
-    if seen.spec is None:
+def _policy_of_seen(seen: SeenObject, row: Policy | None) -> LoadedPolicy | None:
+    """None of one that is gone. One of which the watch has not seen that it was deleted is there, and not in force."""
+    spec = seen.spec if seen.spec is not None or row is None else seen.earlier[-1].spec
+    if spec is None:
         return None
-    document, problem = read_document(seen.name, seen.spec)
-    key, version, identity = (row.pk, row.version, access.policy_identity(row).username) if row else (0, 0, "")
-    is_known = bool(seen.authors) and all(seen.authors)
-    return StandingPolicy(key, version, identity, document, seen.authors, (), is_known, problem)
+    document, problem = read_document(seen.name, spec)
+    document = document if seen.spec is not None else replace(document, is_enforced=False)
+    key, identity = (row.pk, access.policy_identity(row).username) if row else (0, "")
+    version = row.version if row and seen.is_seen else 0
+    is_known = seen.is_seen and bool(seen.authors) and all(seen.authors)
+    return LoadedPolicy(key, version, identity, document, seen.authors, (), is_known, problem)
 
 
-def standing_of_object(seen: DecidingObject, row: Policy) -> StandingPolicy | None:
+def policy_of_object(seen: DecidingObject, row: Policy) -> LoadedPolicy | None:
     """An ApprovalPolicy as it was seen last, with the row that stands for it; None where it is gone."""
-    return _standing_of_object(_seen(seen), row)
+    return _policy_of_seen(_seen(seen), row)
 
 
-def standing_of(row: Policy) -> StandingPolicy:
+def policy_of_row(row: Policy) -> LoadedPolicy:
     """A policy of the service, wherever it is in force. Who saved it is known by name, and by their account."""
     columns = ("name", "kind", "mode", "names", "labels", "expression", "message", "allows_known_powers")
     said = {column: getattr(row, column) for column in columns}
     document = PolicyDocument.of_columns({**said, "cluster": ""})
     authors = (*row.writers, row.author_known_as, row.editor_known_as)
     accounts = tuple(key for key in (row.author_id, row.editor_id) if key)
-    return StandingPolicy(row.pk, row.version, access.policy_identity(row).username, document, authors, accounts)
+    return LoadedPolicy(row.pk, row.version, access.policy_identity(row).username, document, authors, accounts)
 
 
 def selected_by(request: Request, report: Report) -> SelectedBy:

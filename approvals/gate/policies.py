@@ -17,7 +17,7 @@ from approvals.gate.rights import objection_to, uses_account
 from approvals.ledger import labels
 from approvals.ledger.pivots import unknown_writes
 from approvals.models import Finding, PolicyEvaluation, Report, Request, Review, Revision
-from approvals.policy.document import StandingPolicy, Validation
+from approvals.policy.document import LoadedPolicy, Validation
 from approvals.selectors.pages import depending
 from provisioner.expressions.evaluator import ask
 from provisioner.review.base.claims import ANY
@@ -42,10 +42,10 @@ def reviewed_report(request: Request) -> Report:
 
 
 def guards_of(
-    request: Request, report: Report, accepted: Accepted, policies: Iterable[StandingPolicy]
+    request: Request, report: Report, accepted: Accepted, policies: Iterable[LoadedPolicy]
 ) -> tuple[PolicyFacts, ...]:
     """What every guard says of what is left where the accepted findings are taken out."""
-    guards = [standing for standing in policies if not standing.document.is_grant]
+    guards = [loaded for loaded in policies if not loaded.document.is_grant]
     if not guards:
         return ()
     request.deployment.refresh_from_db(fields=["labels"])
@@ -65,9 +65,9 @@ def guards_of(
     return tuple(found)
 
 
-def grants_of(request: Request, report: Report, policies: Iterable[StandingPolicy]) -> tuple[PolicyFacts, ...]:
+def grants_of(request: Request, report: Report, policies: Iterable[LoadedPolicy]) -> tuple[PolicyFacts, ...]:
     """What every grant says of the whole report."""
-    grants = [standing for standing in policies if standing.document.is_grant]
+    grants = [loaded for loaded in policies if loaded.document.is_grant]
     if not grants:
         return ()
     prefetch_related_objects([report], "findings")
@@ -84,10 +84,10 @@ def grants_of(request: Request, report: Report, policies: Iterable[StandingPolic
     return tuple(found)
 
 
-def _policy_facts(standing: StandingPolicy, result: str, words: str, *, has_approved: bool = False) -> PolicyFacts:
-    document = standing.document
+def _policy_facts(loaded: LoadedPolicy, result: str, words: str, *, has_approved: bool = False) -> PolicyFacts:
+    document = loaded.document
     return PolicyFacts(
-        standing.key, standing.version, document.name, document.is_enforced, str(result), words, has_approved
+        loaded.key, loaded.version, document.name, document.is_enforced, str(result), words, has_approved
     )
 
 
@@ -200,16 +200,16 @@ def _evaluate(text: str, facts: policy.Facts) -> policy.ExpressionResult:
     return policy.answer(text, facts, policy.POLICY, found)
 
 
-def _ask_guard(standing: StandingPolicy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
+def _ask_guard(loaded: LoadedPolicy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
     """A guard's result and its words."""
-    if not_selected := why_not_selected(standing, request):
+    if not_selected := why_not_selected(loaded, request):
         return Result.NOT_SELECTED, not_selected
-    if standing.problem:
-        return Result.ERROR, f"it cannot be read, so it holds what it might select: {standing.problem}"
-    not_selected, doubt = _ask_conditions(standing, facts)
+    if loaded.problem:
+        return Result.ERROR, f"it cannot be read, so it holds what it might select: {loaded.problem}"
+    not_selected, doubt = _ask_conditions(loaded, facts)
     if not_selected:
         return Result.NOT_SELECTED, not_selected
-    document = standing.document
+    document = loaded.document
     answer = _evaluate(document.expression, facts)
     if answer.is_true:
         return Result.PASSES, answer.words
@@ -222,12 +222,12 @@ def _ask_guard(standing: StandingPolicy, request: Request, report: Report, facts
     return Result.HOLDS, f"{words}; {ADOPTS}" if adopts else words
 
 
-def _ask_conditions(standing: StandingPolicy, facts: policy.Facts) -> tuple[str, str]:
+def _ask_conditions(loaded: LoadedPolicy, facts: policy.Facts) -> tuple[str, str]:
     """Why the policy's matchConditions do not select the request, "" where they do; and what of them is in doubt.
 
     As in ValidatingAdmissionPolicy, one that is false counts whatever became of the others.
     """
-    conditions = standing.document.match_conditions
+    conditions = loaded.document.match_conditions
     answers = ask(policy.POLICY, [condition.expression for condition in conditions], facts)
     doubts = []
     for condition, found in zip(conditions, answers, strict=True):
@@ -261,19 +261,19 @@ def _message_of(validation: Validation, facts: policy.Facts) -> str:
     return (policy.message_of(ask(policy.MESSAGE, [text], known)[0]) if text else "") or validation.message
 
 
-def _ask_grant(standing: StandingPolicy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
+def _ask_grant(loaded: LoadedPolicy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
     """A grant's result and its words."""
-    if not_selected := why_not_selected(standing, request):
+    if not_selected := why_not_selected(loaded, request):
         return Result.NOT_SELECTED, not_selected
-    if standing.problem:
-        return Result.ERROR, f"it cannot be read, so it approves nothing: {standing.problem}"
+    if loaded.problem:
+        return Result.ERROR, f"it cannot be read, so it approves nothing: {loaded.problem}"
     if is_destructive(report):
         # Not asked: of an adopted object of somebody else its answer would tell what is private (S09).
         return Result.SILENT, f"it was not evaluated: {_destruction(report)}"
-    not_selected, doubt = _ask_conditions(standing, facts)
+    not_selected, doubt = _ask_conditions(loaded, facts)
     if not_selected or doubt:
         return (Result.NOT_SELECTED if not_selected else Result.ERROR), not_selected or doubt
-    expression = standing.document.expression
+    expression = loaded.document.expression
     answer = _evaluate(expression, facts)
     if answer.is_error:
         return Result.ERROR, answer.words
@@ -286,13 +286,13 @@ def _ask_grant(standing: StandingPolicy, request: Request, report: Report, facts
             Result.SILENT,
             f"{answer.words}; the worst new finding is {_name_findings([worst])}" if worst else answer.words,
         )
-    obstacle = _find_obstacle(standing, request, report)
+    obstacle = _find_obstacle(loaded, request, report)
     return (Result.SILENT, f"{answer.words}, but {obstacle}") if obstacle else (Result.APPROVES, answer.words)
 
 
-def why_not_selected(standing: StandingPolicy, request: Request) -> str:
+def why_not_selected(loaded: LoadedPolicy, request: Request) -> str:
     """By the labels kept with the request and by today's; "" where it is selected (S14)."""
-    document, cluster = standing.document, request.deployment.cluster.name
+    document, cluster = loaded.document, request.deployment.cluster.name
     if document.clusters and cluster not in document.clusters:
         return f"the cluster {cluster} is not listed"
     kept = [*request.earlier_labels, request.labels, request.deployment.labels]
@@ -305,13 +305,13 @@ def why_not_selected(standing: StandingPolicy, request: Request) -> str:
     )
 
 
-def _find_obstacle(standing: StandingPolicy, request: Request, report: Report) -> str:
+def _find_obstacle(loaded: LoadedPolicy, request: Request, report: Report) -> str:
     """Why a grant whose expression is true still may not approve; "" where it may."""
-    allows = standing.document.allows_known_powers
+    allows = loaded.document.allows_known_powers
     words, findings = find_obstacle_for_all(request, report, allows_known_powers=allows)
     if words:
         return f"{words}: {_name_findings(findings)}" if findings else words
-    counts = objection_to(standing, request)
+    counts = objection_to(loaded, request)
     return counts.words if isinstance(counts, Unknown) else "" if counts.value.is_given else counts.value.words
 
 

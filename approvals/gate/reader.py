@@ -23,7 +23,7 @@ from approvals.deciding.approval_rules import ApprovalRule
 from approvals.deciding.change_windows import Windows
 from approvals.gate import deletions, live_spec, policies, rights
 from approvals.gate.answers import GateQuestion
-from approvals.gate.deciding_objects import live_objects, read_windows, seen_objects, standing_policies
+from approvals.gate.deciding_objects import live_objects, load_policies, read_windows, seen_objects
 from approvals.gate.deletions import Slowly
 from approvals.gate.facts import (
     About,
@@ -52,7 +52,7 @@ from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Report, Request, Revision
 from approvals.models.request import READ_EARLIER
 from approvals.policy import Lapsed
-from approvals.policy.document import StandingPolicy
+from approvals.policy.document import LoadedPolicy
 from approvals.selectors import lists
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
@@ -88,11 +88,11 @@ def deciding(request: Request) -> GateFacts:
     """What reviews, guards and grants say of this round now."""
     facts, report = _facts(GateQuestion.DECIDE, request), policies.reviewed_report(request)
     reach = partial(connect, request.deployment.cluster)
-    standing = _policies(request, None)
+    every_policy = _policies(request, None)
     return replace(
         facts,
-        **_reviewed(request, report, standing, is_vouching=rights.needs_vouching(request)),
-        grants=_of_policies(standing, partial(policies.grants_of, request, report)),
+        **_reviewed(request, report, every_policy, is_vouching=rights.needs_vouching(request)),
+        grants=_of_policies(every_policy, partial(policies.grants_of, request, report)),
         rules=_seen_rules(request, report, reach),
         too_old=_too_old(request),
         read_unattended=_read_unattended(request),
@@ -284,32 +284,32 @@ def _last(request: Request, api: Api, *, account_by: Request) -> dict[str, Any]:
 
 def _people(request: Request, report: Report, api: Api) -> dict[str, Any]:
     """Everybody whose word counts for what has begun, and the operator's about deletions."""
-    standing = _policies(request, api)
-    reviewed = _reviewed(request, report, standing, is_vouching=not request.is_requester_known)
+    every_policy = _policies(request, api)
+    reviewed = _reviewed(request, report, every_policy, is_vouching=not request.is_requester_known)
     return {**reviewed, "unreviewed": deletions.by_records(request)}
 
 
-def _policies(request: Request, api: Api | None) -> Fact[tuple[StandingPolicy, ...]]:
+def _policies(request: Request, api: Api | None) -> Fact[tuple[LoadedPolicy, ...]]:
     """Those of the cluster as it has them now, which a copy of ours may be late of; without `api` as we saw them."""
-    return learn(partial(standing_policies, request, api), how=How.CLUSTER if api else How.RECORDS)
+    return learn(partial(load_policies, request, api), how=How.CLUSTER if api else How.RECORDS)
 
 
 def _reviewed(
-    request: Request, report: Report, standing: Fact[tuple[StandingPolicy, ...]], *, is_vouching: bool
+    request: Request, report: Report, every_policy: Fact[tuple[LoadedPolicy, ...]], *, is_vouching: bool
 ) -> dict[str, Any]:
     """What reviewers said, with what they may do now, and every guard on what they left."""
-    reviews = _record(lambda: rights.reviews_of(request, standing, is_vouching=is_vouching))
+    reviews = _record(lambda: rights.reviews_of(request, every_policy, is_vouching=is_vouching))
     left = accepted(reviews.value)
-    guards = _of_policies(standing, lambda known: policies.guards_of(request, report, left, known))
+    guards = _of_policies(every_policy, lambda known: policies.guards_of(request, report, left, known))
     return {"reviews": reviews, "guards": guards}
 
 
 def _of_policies(
-    standing: Fact[tuple[StandingPolicy, ...]],
-    ask: Callable[[tuple[StandingPolicy, ...]], tuple[PolicyFacts, ...]],
+    every_policy: Fact[tuple[LoadedPolicy, ...]],
+    ask: Callable[[tuple[LoadedPolicy, ...]], tuple[PolicyFacts, ...]],
 ) -> Fact[tuple[PolicyFacts, ...]]:
     """What policies say; where nobody could find out which there are, nobody knows that either."""
-    return standing if isinstance(standing, Unknown) else _record(lambda: ask(standing.value))
+    return every_policy if isinstance(every_policy, Unknown) else _record(lambda: ask(every_policy.value))
 
 
 def _seen_rules(request: Request, report: Report, reach: Callable[[], Api]) -> Fact[tuple[RuleFacts, ...]]:

@@ -19,7 +19,7 @@ from approvals.gate.unseen_limits import touches_pratique
 from approvals.ledger.pivots import has_requested, why_unknown
 from approvals.models import BREAK_GLASS, REQUEST_CHANGES, BundleDeployment, Dismissal, Request, Review
 from approvals.policy import why_vouched_for
-from approvals.policy.document import StandingPolicy
+from approvals.policy.document import LoadedPolicy
 from provisioner.rbac import plural_of
 from provisioner.values import AccessRequest, Identity, ObjectRef
 
@@ -30,7 +30,7 @@ UNKNOWN_AUTHOR = (
 
 
 def reviews_of(
-    request: Request, policies: Fact[tuple[StandingPolicy, ...]], *, is_vouching: bool
+    request: Request, policies: Fact[tuple[LoadedPolicy, ...]], *, is_vouching: bool
 ) -> tuple[ReviewFacts, ...]:
     """The reviews of the present subject, and earlier ones that still ask for changes, each with what its giver may do
     now.
@@ -39,9 +39,9 @@ def reviews_of(
     """
     given = Review.objects.judged(request).select_related("user", "policy")
     rows = list(given.prefetch_related("dismissals__user").order_by("pk"))
-    standing = policies if isinstance(policies, Unknown) else {policy.key: policy for policy in policies.value}
+    loaded = policies if isinstance(policies, Unknown) else {policy.key: policy for policy in policies.value}
     return tuple(
-        _read_policy_review(row, standing, request, is_vouching)
+        _read_policy_review(row, loaded, request, is_vouching)
         if row.policy
         else _read_person_review(row, request, is_vouching)
         for row in rows
@@ -94,12 +94,12 @@ def vouching_left(request: Request, approving: Iterable[User]) -> str:
     return words
 
 
-def uses_account(policy: StandingPolicy, request: Request) -> Fact[Right]:
+def uses_account(policy: LoadedPolicy, request: Request) -> Fact[Right]:
     """Whether the policy's own identity may act as the installing ServiceAccount."""
     return fact_of(access.may_use_account(Identity(policy.identity), request))
 
 
-def objection_to(policy: StandingPolicy, request: Request) -> Fact[Right]:
+def objection_to(policy: LoadedPolicy, request: Request) -> Fact[Right]:
     """Whether this policy's word may count for this request.
 
     Who writes a policy cannot have it approve their own change (S05), and who wrote it has to be known (S46). Where a
@@ -133,14 +133,18 @@ def _known(right: Right) -> Fact[Right]:
 
 
 def _read_policy_review(
-    row: Review, standing: Mapping[int, StandingPolicy] | Unknown, request: Request, is_vouching: bool
+    row: Review, loaded: Mapping[int, LoadedPolicy] | Unknown, request: Request, is_vouching: bool
 ) -> ReviewFacts:
     """It stands for the version that gave it, as long as that is in force."""
     facts = ReviewFacts(row.pk, row.username, row.decision, True, True, False, given_at=row.given_at)
     facts = replace(facts, voter=Voter(row.username, policy=row.policy.name if row.policy else ""))
-    if isinstance(standing, Unknown):
-        return replace(facts, decides=standing)
-    policy = standing.get(row.policy_id or 0)
+    if isinstance(loaded, Unknown):
+        return replace(facts, decides=loaded)
+    policy = loaded.get(row.policy_id or 0)
+    if policy is not None and not policy.version:
+        # A new round would be decided by what was seen last, and so again and again.
+        words = f"ApprovalPolicy {policy.document.name} is not as it was seen last: this is checked again"
+        return replace(facts, decides=Unknown(words, database_now(), How.CLUSTER))
     is_same = policy is not None and policy.version == row.policy_version
     if policy is None or not is_same or policy.problem or not policy.document.is_enforced:
         return replace(facts, is_in_force=False)

@@ -133,13 +133,14 @@ class PolicyDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class StandingPolicy:
+class LoadedPolicy:
     """A policy that may judge requests. Nothing behind the reader knows whether it is a row or an object of a cluster.
 
-    `key` is that of the row which reviews and evaluations refer to, and `version` counts what was seen of it; both are
-    0 of what the cluster has and nobody saw before: no review counts by that. `identity` is the user name that it
-    approves as. `problem` says why it cannot be read: the document is then what it may select. `authors` are records of
-    persons, of everybody who ever wrote it, with the keys of `accounts`; not `is_author_known`: nobody knows them all.
+    `key` is that of the row which reviews and evaluations refer to, 0 where there is none yet. `version` counts what
+    was seen of it, and is 0 where the cluster has it otherwise than it was seen last: no review counts by that.
+    `identity` is the user name that it approves as. `problem` says why it cannot be read: the document is then what it
+    may select. `authors` are records of persons, of everybody who ever wrote it, with the keys of `accounts`; not
+    `is_author_known`: nobody knows them all.
     """
 
     key: int

@@ -110,7 +110,9 @@ def _field(field: Any) -> forms.Field:
         made.required = field.is_required
         return made
     if field.is_lines:
-        return LinesField(**about)
+        lines = LinesField(**about)
+        lines.required = field.is_required
+        return lines
     if field.is_flag:
         return forms.BooleanField(required=False, **about)
     if field.choices:

@@ -88,7 +88,7 @@ def index(http: HttpRequest) -> HttpResponse:
 
 @require_POST
 @signed_in
-def switch(http: HttpRequest, *, cluster: str, name: str) -> HttpResponse:
+def switch_guard(http: HttpRequest, *, cluster: str, name: str) -> HttpResponse:
     """Switch a built-in guard of a cluster on or off."""
     where = next((each for each in readable(http) if each.name == cluster), None)
     if where is None:

@@ -18,7 +18,7 @@ from approvals.deciding.change_windows import ChangeWindow, HeldChange, WindowTy
 from approvals.deciding.kinds import VERSION, DecidingKind
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.errors import InvalidInput, NotAsExpected, NotFound
-from approvals.gate.deciding_objects import standing_of, standing_of_object
+from approvals.gate.deciding_objects import policy_of_object, policy_of_row
 from approvals.ledger import deciding_objects
 from approvals.models import Cluster, DecidingObject, Policy
 from approvals.policy import BadExpression
@@ -72,7 +72,7 @@ def change_object(
     def change(person: Identity) -> Live:
         return access.kubernetes().replace(cluster, {**live, "spec": dict(spec)}, as_person=person)
 
-    return _write(by, cluster, kind, change, "changed", via)
+    return _write(by, cluster, kind, change, "changed", via, before=live["metadata"].get("generation"))
 
 
 def delete_object(*, by: Caller, cluster: Cluster, kind: type[DecidingKind], name: str, version: str, via: str) -> None:
@@ -90,7 +90,7 @@ def move_policy(*, by: Caller, policy: Policy, via: str) -> DecidingObject:
     the policy after that: at no moment is neither in force. Raises a Refused where either is not written."""
     if policy.cluster is None or not policy.is_active:
         raise InvalidInput(f"policy {policy.name} is not in force on one cluster, so there is nothing to move")
-    spec = standing_of(policy).document.to_object()["spec"]
+    spec = policy_of_row(policy).document.to_object()["spec"]
     made = create_object(by=by, cluster=policy.cluster, kind=ApprovalPolicy, name=policy.name, spec=spec, via=via)
     disable_policy(by=by, policy=policy, via=via)
     return made
@@ -99,9 +99,9 @@ def move_policy(*, by: Caller, policy: Policy, via: str) -> DecidingObject:
 def describe_object(row: DecidingObject) -> tuple[Policy, PolicyRights | None]:
     """The row that stands for an ApprovalPolicy; of a grant that can be read also as whom it stands."""
     policy = Policy.objects.select_related("cluster").get(cluster=row.cluster, uid=row.uid)
-    standing = standing_of_object(row, policy)
-    is_grant = standing is not None and standing.document.is_grant and not standing.problem
-    return policy, describe_rights(standing, row.cluster) if standing and is_grant else None
+    loaded = policy_of_object(row, policy)
+    is_grant = loaded is not None and loaded.document.is_grant and not loaded.problem
+    return policy, describe_rights(loaded, row.cluster) if loaded and is_grant else None
 
 
 def stop_changes(*, by: Caller, cluster: Cluster, reason: str, via: str) -> None:
@@ -176,11 +176,16 @@ def _write(
     write: Callable[[Identity], Live],
     verb: str,
     via: str,
+    before: int | None = None,
 ) -> DecidingObject:
-    """Send it, and keep what came of it at once: its page is shown before the watch tells of it."""
+    """Send it, and keep what came of it at once: its page is shown before the watch tells of it.
+
+    Whoever writes again what is there, at the generation `before`, is not its author.
+    """
     person = access.acting_as(by, cluster)
     obj = translate_refusals(cluster, lambda: write(person), person)
-    writer = access.person_of(by, cluster).record()
+    is_written = before is None or obj["metadata"].get("generation") != before
+    writer = access.person_of(by, cluster).record() if is_written else None
     row = deciding_objects.observe(cluster=cluster, kind=kind.kind, obj=obj, writer=writer, is_listed=False)
     if row is not None:
         wake.deciding_object(row.pk)

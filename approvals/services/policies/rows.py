@@ -13,7 +13,7 @@ from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.clock import database_now
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, NotFound
-from approvals.gate.deciding_objects import standing_of
+from approvals.gate.deciding_objects import policy_of_row
 from approvals.gate.rights import UNKNOWN_AUTHOR
 from approvals.ledger.deciding_objects import look_again
 from approvals.lifecycle import State
@@ -21,7 +21,7 @@ from approvals.locks import for_change
 from approvals.models import BundleDeployment, Cluster, Policy, Request
 from approvals.policy import POLICY, BadExpression, check_compiled, check_form
 from approvals.policy.built_in import BUILT_IN, BuiltInGuard
-from approvals.policy.document import StandingPolicy
+from approvals.policy.document import LoadedPolicy
 from provisioner.api_groups import OWN_GROUP
 from provisioner.expressions.evaluator import ask
 from provisioner.values import AccessRequest, Identity
@@ -208,7 +208,7 @@ def rights_of_policy(policy: Policy) -> PolicyRights:
     cluster, editor = policy.cluster, ""
     if cluster is None:
         return PolicyRights(access.policy_identity(policy).username)
-    rights = describe_rights(standing_of(policy), cluster)
+    rights = describe_rights(policy_of_row(policy), cluster)
     # Why its last editor could not save it today; "" where they could, or nobody can tell.
     identity = access.last_known_of(policy.editor, cluster) if policy.editor else None
     name = policy.editor.get_username() if policy.editor else ""
@@ -223,7 +223,7 @@ def rights_of_policy(policy: Policy) -> PolicyRights:
     return replace(rights, editor=editor)
 
 
-def describe_rights(policy: StandingPolicy, cluster: Cluster) -> PolicyRights:
+def describe_rights(policy: LoadedPolicy, cluster: Cluster) -> PolicyRights:
     """What Kubernetes says of a policy's own identity now, and who wrote it."""
     writers = tuple(sorted({name for name, _ in access.writers_of(policy, cluster)}))
     if not policy.is_author_known:

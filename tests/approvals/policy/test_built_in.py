@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pytest_django.fixtures import SettingsWrapper
 
 from approvals import services
 from approvals.errors import NotAllowed, NotFound
@@ -30,7 +29,7 @@ HELD = {
 
 
 @pytest.fixture
-def switched_on(settings: SettingsWrapper) -> None:
+def switched_on(settings: Any) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "BUILT_IN_GUARDS": list(HELD)}
 
 
@@ -86,7 +85,7 @@ def test_whoever_may_approve_everything_switches_one_off_and_that_is_kept(
     env: World, request_: Request, browse: Browse
 ) -> None:
     look(request_)
-    place = "/policies/built-in/prod/hold-unknown/switch"
+    place = "/policies/built-in/prod/hold-unknown/change"
     assert "hold-unknown" in text_of(browse(env.ada).get("/policies"))
     with pytest.raises(NotAllowed):
         services.switch_guard(

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.cache import cache
 
+from approvals.ledger.deciding_objects import forget
 from approvals.models import DecidingObject, Policy, Request
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, text_of
@@ -119,13 +120,14 @@ def test_S46_whoever_may_not_approve_writes_guards_and_no_grants(env: World, bro
 def test_a_policy_of_the_service_moves_to_the_cluster_and_is_never_missing(env: World, browse: Browse) -> None:
     save(env, kind="guard", expression="unjudged == 0", message="read its lines", names=["web"])
     page, place = "/policies/of/routine", "/policies/of/routine/move"
+    env.kubernetes.allow("ada", "create")
     assert f'action="{place}"' in browse(env.ada).get(page).content.decode()
-    env.kubernetes.closed.add("approvalpolicies")
-    cache.clear()
-    assert browse(env.ada).post(place).status_code == 403
-    assert Policy.objects.get(name="routine").is_active
-    env.kubernetes.closed.clear()
-    cache.clear()
+    # Whoever may create the object and may not disable the policy leaves both in force.
+    for verb in ("get", "create"):
+        env.kubernetes.allow("bert", verb)
+    assert browse(env.bert).post(place).status_code == 403
+    assert [row.is_active for row in Policy.objects.filter(name="routine")] == [True, True]
+    forget(cluster=env.cluster, uid=env.kubernetes.objects.pop("routine")["metadata"]["uid"])
     assert browse(env.ada).post(place)["Location"] == f"{POLICIES}/of/prod/routine"
     assert env.kubernetes.objects["routine"]["spec"] == {
         "effect": "Guard",
@@ -133,7 +135,18 @@ def test_a_policy_of_the_service_moves_to_the_cluster_and_is_never_missing(env: 
         "validations": [{"expression": "unjudged == 0", "message": "read its lines"}],
         "validationActions": ["Deny"],
     }
-    assert {(row.uid == "", row.is_active) for row in Policy.objects.filter(name="routine")} == {
-        (True, False),
-        (False, True),
-    }
+    rows = Policy.objects.filter(name="routine").order_by("-pk")
+    assert [(bool(row.uid), row.is_active) for row in rows][:1] == [(True, True)]
+    assert not rows.get(uid="").is_active
+
+
+def test_S46_whoever_saves_again_what_somebody_unknown_wrote_is_not_its_author(env: World, browse: Browse) -> None:
+    ada = browse(env.ada)
+    assert ada.post(f"{POLICIES}/new", POLICY).status_code == 302
+    DecidingObject.objects.update(authors=[{}])
+    for changes, authors in (({}, 1), ({"description": "hers"}, 2)):
+        version = DecidingObject.objects.get().resource_version
+        edited = {**POLICY, "allowKnownPowers": "", "version": version, **changes}
+        assert ada.post(f"{POLICIES}/of/prod/calm/edit", edited).status_code == 302
+        known = DecidingObject.objects.get().authors
+        assert (len(known), known[0]) == (authors, {}), known

@@ -97,8 +97,9 @@ def test_S47_a_guard_that_no_watch_has_seen_stops_what_is_approved(
     assert "is frozen" not in site.after_work(deployment).problem
 
 
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["changed", "deleted"])
 def test_S47_what_a_grant_approved_does_not_count_once_the_cluster_has_it_otherwise(
-    sandbox_site: DeployedSite, registry: Registry
+    sandbox_site: DeployedSite, registry: Registry, is_deleted: bool
 ) -> None:
     site = sandbox_site
     ref = write(site, GRANT)
@@ -111,7 +112,15 @@ def test_S47_what_a_grant_approved_does_not_count_once_the_cluster_has_it_otherw
     site.let_approve(f"pratique:policy:{site.namespace}", site.namespace)
     request = site.after_work(deployment)
     assert (request.state, request.reviews.get().username) == ("approved", f"pratique:policy:{site.namespace}")
-    write(site, {**GRANT, "validations": [{"expression": "worst == 'safe'"}]})
+    if is_deleted:
+        site.api.delete(ref)
+    else:
+        write(site, {**GRANT, "validations": [{"expression": "worst == 'safe'"}]})
+    Request.objects.update(look_again_at=None)
+    request = site.after_work(deployment)
+    assert (request.state, request.round) == ("approved", 1)
+    assert f"ApprovalPolicy {site.namespace} is not as it was seen last" in request.problem
+    watched(site)
     Request.objects.update(look_again_at=None)
     request = site.after_work(deployment)
     assert (request.state, request.round) == ("in_review", 2)
