@@ -92,6 +92,10 @@ def pytest_configure(config: pytest.Config) -> None:
     # Those of production take a quarter of a second on purpose, for each sign-in.
     # Nothing listens there: what is counted in the tests is counted in this process, and never beside somebody's Redis.
     settings.PRATIQUE["LOCAL_ACCOUNTS"] = True
+    # Tests are about one thing each, and much of what they deploy is what these guards are there to hold: the tests of the
+    # guards switch them on. So do no processes that tests start.
+    settings.PRATIQUE["BUILT_IN_GUARDS"] = []
+    os.environ.setdefault("PRATIQUE_BUILT_IN_GUARDS", "")
     settings.PRATIQUE["REDIS_URL"] = "redis://127.0.0.1:1/0"
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     WhiteNoiseMiddleware.add_files_from_finders = _add_known_files

@@ -125,7 +125,8 @@ POLICY_PREFIX = "pratique:policy:"
 
 
 def policy_identity(policy: models.Policy) -> Identity:
-    return Identity(f"{POLICY_PREFIX}{policy.pk}")
+    """Of a row its key, of an object of a cluster its name, which is never digits alone."""
+    return Identity(f"{POLICY_PREFIX}{policy.name if policy.uid else policy.pk}")
 
 
 def counts(identity: Identity, authenticator: str) -> bool:

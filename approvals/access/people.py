@@ -22,6 +22,7 @@ from approvals.access.identity import MAPPED, groups_limit
 from approvals.bundle_spec import parse_catalog_source
 from approvals.clock import database_now
 from approvals.policy import Lapse, Lapsed
+from approvals.policy.document import LoadedPolicy
 from approvals.proxies import is_issuer, is_name
 from provisioner.values import Identity
 
@@ -121,13 +122,12 @@ def person_who_reviewed(review: models.Review | models.Dismissal) -> Person:
     return Person(review.username, review.uid, review.user_id, _subject(review.issuer, review.subject))
 
 
-def writers_of(policy: models.Policy, cluster: models.Cluster) -> Iterator[tuple[str, Person]]:
-    """Everybody who ever saved the policy, with a name to call them by: as they were then, and as they are now."""
-    records = [*policy.writers, policy.author_known_as, policy.editor_known_as]
-    accounts = {user.pk: user for user in (policy.author, policy.editor)}
-    others = {record["user_id"] for record in records if record.get("user_id")} - accounts.keys()
-    accounts |= {user.pk: user for user in User.objects.filter(pk__in=others)} if others else {}
-    known = [person_recorded(record) for record in each_once(records)]
+def writers_of(policy: LoadedPolicy, cluster: models.Cluster) -> Iterator[tuple[str, Person]]:
+    """Everybody who ever wrote the policy, with a name to call them by: as they were then, and as they are now."""
+    records = each_once(policy.authors)
+    keys = {*policy.accounts, *(record["user_id"] for record in records if record.get("user_id"))}
+    accounts = User.objects.in_bulk(keys) if keys else {}
+    known = [person_recorded(record) for record in records]
     for person in [*known, *(person_of_account(user, cluster) for user in accounts.values())]:
         account = accounts.get(person.user_id or 0)
         yield person.username or (account.get_username() if account else "a deleted account"), person

@@ -19,7 +19,7 @@ from provisioner.api_groups import OWN_GROUP
 
 API_VERSION = "admission.k8s.io/v1"
 PATH, HEALTH = "/stamp", "/healthz"
-RESOURCES = ("bundledeployments", "catalogs")
+RESOURCES = ("bundledeployments", "catalogs", "approvalpolicies")
 # Two objects of at most 1.5 MiB in etcd, as JSON, and who asks.
 MAX_BODY = 8 * 1024 * 1024
 WRITES = ("CREATE", "UPDATE")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
@@ -16,6 +16,7 @@ from approvals.api import serializers as shapes
 from approvals.api.authentication import caller_of
 from approvals.api.resources import VIA, ClusterScoped, stated_etags, valid
 from approvals.models import Cluster, Policy
+from approvals.policy.built_in import BUILT_IN
 
 
 class PolicyViewSet(ClusterScoped):
@@ -23,7 +24,10 @@ class PolicyViewSet(ClusterScoped):
     lookup_field = "name"
 
     def get_queryset(self) -> QuerySet[Policy]:
-        return Policy.objects.filter(cluster__in=self.clusters()).select_related("cluster").order_by("name")
+        """Those of the service; a list has built-in guards as well, which pages switch on and off."""
+        found = Policy.objects.filter(cluster__in=self.clusters()).select_related("cluster")
+        built_in = Q(uid__in=[guard.uid for guard in BUILT_IN]) if self.action == "list" else Q(pk=None)
+        return found.filter(Q(uid="") | built_in).order_by("name", "pk")
 
     @extend_schema(request=shapes.NewPolicyInput, responses={201: shapes.PolicySerializer})
     def create(self, request: Http) -> Response:

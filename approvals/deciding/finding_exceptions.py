@@ -37,7 +37,6 @@ class FindingException(DecidingKind):
         "A finding exception accepts findings until a day, so that guards ignore them. It counts once two people stand "
         "behind it: who wrote it here, and who confirmed it."
     )
-    unread: ClassVar[str] = "it accepts nothing"
     if_unknown: ClassVar[str] = "nothing is accepted"
     asks: ClassVar[str] = "Accepts"
     needs_people: ClassVar[bool] = True
@@ -72,6 +71,10 @@ class FindingException(DecidingKind):
     expires: datetime
     selector: Selector
     when: str
+
+    @classmethod
+    def describe_unreadable(cls, spec: Mapping[str, Any]) -> str:
+        return "it accepts nothing"
 
     @property
     def description(self) -> str:  # type: ignore[override] # its reason says what it is for, and has to be there

@@ -9,15 +9,20 @@ from datetime import datetime
 from typing import Any, ClassVar, Self
 
 from approvals.deciding.selector import Selector
+from approvals.policy.expression import POLICY
+from provisioner.expressions import Language
 
 VERSION = "v1alpha2"
+HOLDS_ALL = "it holds the requests that it might select"
+SELECTOR_PARTS = ("names", "matchLabels", "formats", "sourceHosts", "packages", "minSeverity")
 
 
 @dataclass(frozen=True, slots=True)
 class FormField:
     """A field of the page's form beside those that every kind has. `path` is its place in the spec, `rows` makes it a
-    text of several lines; one that `is_yaml` holds a list of mappings written as YAML, one that `is_number` a whole
-    number. Of `choices` one is chosen, or any number of them where it `is_list`."""
+    text of several lines. One that `is_yaml` holds a list of mappings written as YAML, such as `example`, one that
+    `is_lines` a list of texts, one a line, one that `is_number` a whole number, and one that `is_flag` is a checkbox.
+    Of `choices` one is chosen, or any number of them where it `is_list`."""
 
     path: str
     label: str
@@ -29,6 +34,9 @@ class FormField:
     initial: str = ""
     is_required: bool = False
     is_number: bool = False
+    is_flag: bool = False
+    is_lines: bool = False
+    example: str = "- {name: security, groups: [security]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,16 @@ class ReadyState:
     words: str
 
 
+@dataclass(frozen=True, slots=True)
+class SpecExpression:
+    """CEL in a spec, which has to compile to this `type`."""
+
+    place: str
+    text: str
+    language: Language = POLICY
+    type: str = "bool"
+
+
 class DecidingKind(ABC):
     """The spec of one object, parsed. A subclass is a frozen dataclass with the pure judgement of its kind."""
 
@@ -47,15 +65,21 @@ class DecidingKind(ABC):
     plural: ClassVar[str]  # as the API server has it
     slug: ClassVar[str]  # in addresses
     words: ClassVar[str]  # `approval rule`
+    words_for_many: ClassVar[str] = ""  # where it is not `words` with an s
     about: ClassVar[str]  # what it does, for the head of its list: one sentence
     # What follows when one is deleted, for who is about to.
     after_deletion: ClassVar[str] = ""
     form: ClassVar[tuple[FormField, ...]] = ()
-    unread: ClassVar[str] = "it holds the requests that it might select"  # what follows where it cannot be read
     if_unknown: ClassVar[str] = "the request is selected"  # what follows where `when` cannot be evaluated
     asks: ClassVar[str] = "Asks for"  # what its summary is called
     needs_people: ClassVar[bool] = False  # whether it counts only once people stand behind it (ledger.confirmations)
     has_description: ClassVar[bool] = True
+    # Where the spec has its selector, and which parts of it; whether it has `when` as well.
+    selector_place: ClassVar[str] = "selector"
+    selector_parts: ClassVar[tuple[str, ...]] = SELECTOR_PARTS
+    has_when: ClassVar[bool] = True
+    # Whether it matters who wrote an object of it, so that the watch finds out.
+    are_authors_proved: ClassVar[bool] = False
     # Templates name the class itself.
     do_not_call_in_templates: ClassVar[bool] = True
 
@@ -72,6 +96,24 @@ class DecidingKind(ABC):
     @abstractmethod
     def summary(self) -> str:
         """What it asks for, in a few words: the column of lists, and `status.summary` in the cluster."""
+
+    @property
+    def expressions(self) -> tuple[SpecExpression, ...]:
+        return (SpecExpression("spec.when", self.when),) if self.when else ()
+
+    @property
+    def needs_authors(self) -> bool:
+        """Whether it counts only where everybody is known who ever wrote it."""
+        return False
+
+    @classmethod
+    def describe_unreadable(cls, spec: Mapping[str, Any]) -> str:
+        """What follows where the spec cannot be read."""
+        return HOLDS_ALL
+
+    @classmethod
+    def plural_words(cls) -> str:
+        return cls.words_for_many or f"{cls.words}s"
 
     def status(self, now: datetime) -> Mapping[str, Any]:
         """What the cluster shows beside the summary and the condition Ready."""
@@ -104,10 +146,16 @@ class EarlierSpec:
 
 @dataclass(frozen=True, slots=True)
 class SeenObject:
-    """An object as it is, and what it said earlier, the oldest first. One that is gone says nothing: `spec` is None."""
+    """An object as it is, and what it said earlier, the oldest first. One that is gone says nothing: `spec` is None.
+
+    `authors` are the records of all who ever wrote it, an empty one for somebody unknown. Not `is_seen`: the cluster
+    has it otherwise than the watch saw it last.
+    """
 
     name: str
     uid: str
     spec: Mapping[str, Any] | None
     changed_at: datetime
     earlier: tuple[EarlierSpec, ...] = ()
+    authors: tuple[Mapping[str, Any], ...] = ()
+    is_seen: bool = True

@@ -13,17 +13,19 @@ LONGEST_TEXT = 253
 class UnreadableObject(Exception):
     """A spec is not as its kind has it. The message names the `place`, what is there, and what was expected."""
 
-    def __init__(self, place: str, words: str):
-        super().__init__(f"{place} {words}")
-        self.place, self.words = place, words
+    def __init__(self, words: str, place: str = ""):
+        super().__init__(words)
+        self.place = place
 
 
 class SpecFields:
-    """The fields of one mapping of a spec, at `place`. What nobody reads is refused by `end`: it may mean anything."""
+    """The fields of one mapping of a spec, at `place`; "" is the whole document. What nobody reads is refused by `end`:
+    it may mean anything."""
 
     def __init__(self, found: object, place: str = "spec"):
         if not isinstance(found, Mapping):
-            raise UnreadableObject(place, f"is {_shown(found)}; expected an object with fields")
+            words = f"{place or 'the document'} is {_shown(found)}; expected an object with fields"
+            raise UnreadableObject(words, place)
         self._found, self._place, self._read = found, place, set[str]()
 
     def text(self, name: str, *, default: str | None = None, longest: int = LONGEST_TEXT) -> str:
@@ -37,6 +39,13 @@ class SpecFields:
         found = self.text(name, default=default)
         if found not in {*allowed, default}:
             raise self._wrong(name, found, f"one of {', '.join(allowed)}")
+        return found
+
+    def flag(self, name: str) -> bool:
+        """False where it is left out."""
+        found = self._take(name, False)
+        if not isinstance(found, bool):
+            raise self._wrong(name, found, "true or false")
         return found
 
     def number(self, name: str, *, default: int, least: int, most: int) -> int:
@@ -72,23 +81,27 @@ class SpecFields:
 
     def inner(self, name: str) -> SpecFields:
         """The mapping of this name; an empty one where it is left out."""
-        return SpecFields(self._take(name, {}), f"{self._place}.{name}")
+        return SpecFields(self._take(name, {}), self._at(name))
 
     def each(self, name: str, read: Callable[[SpecFields], T], *, most: int) -> tuple[T, ...]:
         """What `read` makes of each mapping of a list."""
         found = self._take(name, [])
         if not isinstance(found, list) or len(found) > most:
             raise self._wrong(name, found, f"a list of at most {most} entries")
-        return tuple(read(SpecFields(one, f"{self._place}.{name}[{index}]")) for index, one in enumerate(found))
+        return tuple(read(SpecFields(one, f"{self._at(name)}[{index}]")) for index, one in enumerate(found))
 
     def end(self) -> None:
         """Raise UnreadableObject for a field that this version of Pratique does not know."""
         if unknown := sorted(map(str, self._found.keys() - self._read)):
-            words = f"has the field {_shown(unknown[0])}, which this version of Pratique does not know"
-            raise UnreadableObject(self._place, words)
+            where, name = self._place or "the document", _shown(unknown[0])
+            words = f"{where} has the field {name}, which this version of Pratique does not know"
+            raise UnreadableObject(words, self._at(unknown[0]))
 
     def refuse(self, name: str, words: str) -> UnreadableObject:
-        return UnreadableObject(f"{self._place}.{name}", words)
+        return UnreadableObject(f"{self._at(name)} {words}", self._at(name))
+
+    def _at(self, name: str) -> str:
+        return f"{self._place}.{name}" if self._place else name
 
     def _take(self, name: str, default: object) -> Any:
         self._read.add(name)

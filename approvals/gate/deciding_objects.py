@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.db.models import Q, prefetch_related_objects
 
-from approvals import policy
+from approvals import access, policy
 from approvals.clock import database_now
+from approvals.deciding.approval_policies import ApprovalPolicy, read_document
 from approvals.deciding.change_windows import ChangeWindow, SelectingWindow, Windows
 from approvals.deciding.external_checks import ExternalCheck, SelectedCheck
 from approvals.deciding.finding_exceptions import FindingException
@@ -26,7 +27,9 @@ from approvals.gate.facts import ExceptionFacts
 from approvals.gate.policies import facts_of, reviewed_report, worst_new_of
 from approvals.ledger import check_runs, confirmations, labels
 from approvals.ledger.pivots import has_requested
-from approvals.models import Cluster, DecidingObject, Report, Request
+from approvals.models import Cluster, DecidingObject, Policy, Report, Request
+from approvals.policy.built_in import BUILT_IN
+from approvals.policy.document import LoadedPolicy, PolicyDocument
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.client.discovery import ServedResource
@@ -62,10 +65,10 @@ def live_objects(cluster: Cluster, kind: type[DecidingKind], api: Api) -> tuple[
         spec = dict(obj.get("spec") or {}) if obj else None
         if spec != known.spec:  # the watch has not seen that yet
             before = (*known.earlier, EarlierSpec(known.spec, now)) if known.spec is not None else known.earlier
-            known = SeenObject(known.name, known.uid, spec, now, before)
+            known = SeenObject(known.name, known.uid, spec, now, before, is_seen=False)
         found.append(known)
     new = [(obj["metadata"], dict(obj.get("spec") or {})) for obj in live.values()]
-    found += [SeenObject(meta["name"], meta["uid"], spec, now) for meta, spec in new]
+    found += [SeenObject(meta["name"], meta["uid"], spec, now, is_seen=False) for meta, spec in new]
     return tuple(sorted(found, key=lambda one: (one.name, one.uid)))
 
 
@@ -89,12 +92,59 @@ def _rows(cluster: Cluster, kind: type[DecidingKind]) -> list[DecidingObject]:
 def _seen(row: DecidingObject) -> SeenObject:
     earlier = tuple(EarlierSpec(one["spec"], datetime.fromisoformat(one["until"])) for one in row.earlier_specs)
     if row.gone_at is None:
-        return SeenObject(row.name, row.uid, row.spec, row.changed_at, earlier)
+        return SeenObject(row.name, row.uid, row.spec, row.changed_at, earlier, tuple(row.authors))
     return SeenObject(row.name, row.uid, None, row.gone_at, (*earlier, EarlierSpec(row.spec, row.gone_at)))
 
 
 def _too_many(kind: type[DecidingKind]) -> TooManyRules:
     return TooManyRules(f"the cluster has more than {MOST_OBJECTS} objects of kind {kind.kind}: delete some")
+
+
+def load_policies(request: Request, api: Api | None = None) -> tuple[LoadedPolicy, ...]:
+    """Every policy that may judge a request: those of the service, built-in guards, and those of its cluster as the
+    watch saw them last, or with `api` as they are now. Raises as `live_objects`."""
+    cluster = request.deployment.cluster
+    here = Q(cluster=None) | Q(cluster=cluster)
+    rows = list(Policy.objects.filter(here, is_active=True).order_by("name"))
+    by_uid = {row.uid: row for row in rows if row.uid}
+    objects = live_objects(cluster, ApprovalPolicy, api) if api else seen_objects(cluster, ApprovalPolicy)
+    of_cluster = [_policy_of_seen(one, by_uid.get(one.uid)) for one in objects]
+    in_force = settings.PRATIQUE["BUILT_IN_GUARDS"]
+    built_in = [(by_uid.get(guard.uid), guard) for guard in BUILT_IN if guard.name in in_force]
+    found = [
+        *(policy_of_row(row) for row in rows if not row.uid),
+        *(LoadedPolicy(row.pk, row.version, "", guard.document) for row, guard in built_in if row),
+        *filter(None, of_cluster),
+    ]
+    return tuple(sorted(found, key=lambda loaded: (loaded.document.name, loaded.key)))
+
+
+def _policy_of_seen(seen: SeenObject, row: Policy | None) -> LoadedPolicy | None:
+    """None of one that is gone. One of which the watch has not seen that it was deleted is there, and not in force."""
+    spec = seen.spec if seen.spec is not None or row is None else seen.earlier[-1].spec
+    if spec is None:
+        return None
+    document, problem = read_document(seen.name, spec)
+    document = document if seen.spec is not None else replace(document, is_enforced=False)
+    key, identity = (row.pk, access.policy_identity(row).username) if row else (0, "")
+    version = row.version if row and seen.is_seen else 0
+    is_known = seen.is_seen and bool(seen.authors) and all(seen.authors)
+    return LoadedPolicy(key, version, identity, document, seen.authors, (), is_known, problem)
+
+
+def policy_of_object(seen: DecidingObject, row: Policy) -> LoadedPolicy | None:
+    """An ApprovalPolicy as it was seen last, with the row that stands for it; None where it is gone."""
+    return _policy_of_seen(_seen(seen), row)
+
+
+def policy_of_row(row: Policy) -> LoadedPolicy:
+    """A policy of the service, wherever it is in force. Who saved it is known by name, and by their account."""
+    columns = ("name", "kind", "mode", "names", "labels", "expression", "message", "allows_known_powers")
+    said = {column: getattr(row, column) for column in columns}
+    document = PolicyDocument.of_columns({**said, "cluster": ""})
+    authors = (*row.writers, row.author_known_as, row.editor_known_as)
+    accounts = tuple(key for key in (row.author_id, row.editor_id) if key)
+    return LoadedPolicy(row.pk, row.version, access.policy_identity(row).username, document, authors, accounts)
 
 
 def selected_by(request: Request, report: Report) -> SelectedBy:

@@ -34,16 +34,19 @@ LETS_GO = ("Approve", BREAK_GLASS)
 @dataclass(frozen=True, slots=True)
 class Accepted:
     """Fingerprints of the findings that are accepted now; `lost` says of each waiver and exception that does not count
-    why."""
+    why. `approvals` are those of people that count; of those who may have asked for it, one does not."""
 
     fingerprints: frozenset[str] = frozenset()
     lost: tuple[str, ...] = ()
+    approvals: int = 0
 
 
-def accepted(reviews: Iterable[ReviewFacts]) -> Accepted:
-    """What approvals accept whose givers may still decide and `override`."""
+def accepted(reviews: Sequence[ReviewFacts]) -> Accepted:
+    """What approvals accept whose givers may still decide and `override`, and how many people approve."""
     fingerprints: set[str] = set()
     lost = []
+    voters = [it for it in reviews if it.decision == "Approve" and not it.is_policy and not why_not(it)]
+    approvals = len(voters) - any(voter.doubt for voter in voters)
     for review in sorted(reviews, key=_key_of):
         if review.decision != "Approve" or not review.waives:
             continue
@@ -57,7 +60,7 @@ def accepted(reviews: Iterable[ReviewFacts]) -> Accepted:
             lost.append(f"what {review.name} accepted no longer counts: {objection}")
         else:
             fingerprints |= review.waives
-    return Accepted(frozenset(fingerprints), tuple(lost))
+    return Accepted(frozenset(fingerprints), tuple(lost), approvals)
 
 
 def with_exceptions(found: Accepted, exceptions: Fact[tuple[ExceptionFacts, ...]]) -> Accepted:
@@ -66,7 +69,7 @@ def with_exceptions(found: Accepted, exceptions: Fact[tuple[ExceptionFacts, ...]
         return replace(found, lost=(*found.lost, f"finding exceptions accept nothing: {exceptions.words}"))
     counting = [one.fingerprints for one in exceptions.value if not one.why_not]
     lost = [f"finding exception {one.name} accepts nothing: {one.why_not}" for one in exceptions.value if one.why_not]
-    return Accepted(found.fingerprints.union(*counting), (*found.lost, *lost))
+    return replace(found, fingerprints=found.fingerprints.union(*counting), lost=(*found.lost, *lost))
 
 
 def count(facts: GateFacts) -> Tally:

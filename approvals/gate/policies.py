@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q, prefetch_related_objects
+from django.db.models import Exists, OuterRef, prefetch_related_objects
 
 from approvals import policy
 from approvals.access.sight import is_in_the_way, private_to_judge
@@ -16,7 +16,8 @@ from approvals.gate.people import Accepted
 from approvals.gate.rights import objection_to, uses_account
 from approvals.ledger import labels
 from approvals.ledger.pivots import unknown_writes
-from approvals.models import Finding, Policy, PolicyEvaluation, Report, Request, Review, Revision
+from approvals.models import Finding, PolicyEvaluation, Report, Request, Review, Revision
+from approvals.policy.document import LoadedPolicy, Validation
 from approvals.selectors.pages import depending
 from provisioner.expressions.evaluator import ask
 from provisioner.review.base.claims import ANY
@@ -40,9 +41,11 @@ def reviewed_report(request: Request) -> Report:
     return request.reports.defer("body").get(round=request.round)
 
 
-def guards_of(request: Request, report: Report, accepted: Accepted) -> tuple[PolicyFacts, ...]:
+def guards_of(
+    request: Request, report: Report, accepted: Accepted, policies: Iterable[LoadedPolicy]
+) -> tuple[PolicyFacts, ...]:
     """What every guard says of what is left where the accepted findings are taken out."""
-    guards = _policies(request, Policy.Kind.GUARD)
+    guards = [loaded for loaded in policies if not loaded.document.is_grant]
     if not guards:
         return ()
     request.deployment.refresh_from_db(fields=["labels"])
@@ -53,7 +56,7 @@ def guards_of(request: Request, report: Report, accepted: Accepted) -> tuple[Pol
         if finding.fingerprint in accepted.fingerprints
         and not policy.why_not_waivable(rule=finding.rule, severity=finding.severity)
     }
-    facts = facts_of(request, report, waived)
+    facts = {**facts_of(request, report, waived), "approvals": accepted.approvals}
     found = []
     for guard in guards:
         result, words = _ask_guard(guard, request, report, facts)
@@ -62,9 +65,9 @@ def guards_of(request: Request, report: Report, accepted: Accepted) -> tuple[Pol
     return tuple(found)
 
 
-def grants_of(request: Request, report: Report) -> tuple[PolicyFacts, ...]:
+def grants_of(request: Request, report: Report, policies: Iterable[LoadedPolicy]) -> tuple[PolicyFacts, ...]:
     """What every grant says of the whole report."""
-    grants = _policies(request, Policy.Kind.GRANT)
+    grants = [loaded for loaded in policies if loaded.document.is_grant]
     if not grants:
         return ()
     prefetch_related_objects([report], "findings")
@@ -74,16 +77,18 @@ def grants_of(request: Request, report: Report) -> tuple[PolicyFacts, ...]:
     found = []
     for grant in grants:
         result, words = _ask_grant(grant, request, report, facts)
-        said = _policy_facts(grant, result, words, has_approved=(grant.pk, grant.version) in given)
+        said = _policy_facts(grant, result, words, has_approved=(grant.key, grant.version) in given)
         if result == Result.APPROVES:
             said = replace(said, uses_account=uses_account(grant, request))
         found.append(said)
     return tuple(found)
 
 
-def _policy_facts(row: Policy, result: str, words: str, *, has_approved: bool = False) -> PolicyFacts:
-    is_enforced = row.mode == Policy.Mode.ENFORCE
-    return PolicyFacts(row.pk, row.version, row.name, is_enforced, str(result), words, has_approved)
+def _policy_facts(loaded: LoadedPolicy, result: str, words: str, *, has_approved: bool = False) -> PolicyFacts:
+    document = loaded.document
+    return PolicyFacts(
+        loaded.key, loaded.version, document.name, document.is_enforced, str(result), words, has_approved
+    )
 
 
 def facts_of(request: Request, report: Report, accepted: Collection[str] = ()) -> policy.Facts:
@@ -119,6 +124,7 @@ def facts_of(request: Request, report: Report, accepted: Collection[str] = ()) -
         "new_rules": _rules(report, new),
         "unjudged": len(fields),
         "unjudged_paths": sorted(set(fields)),
+        "approvals": count_approvals(request),
         "written_secrets": sum(finding.rule == WRITTEN_UNSEEN for finding in findings),
         "waived": len(waived_ones),
         "waived_severities": _counts(Severity, (finding.severity for finding in waived_ones)),
@@ -145,6 +151,11 @@ def worst_new_of(report: Report) -> str:
     """The severity of its worst new finding, also of those that only who may get somebody else's object is shown."""
     hidden = [str(record["severity"]) for record in private_to_judge(report.body) if record["isNew"]]
     return min([report.worst, *hidden], key=lambda severity: Severity(severity).rank)
+
+
+def count_approvals(request: Request) -> int:
+    """Those of people in this round, as they were given: who decides asks whether they still count."""
+    return request.reviews.counted().filter(round=request.round, decision="Approve", policy=None).count()
 
 
 def _worst(findings: Iterable[Finding]) -> str:
@@ -189,75 +200,124 @@ def _kind(ref: dict[str, str]) -> str:
     return f"{ref['kind']}.{ref['group']}" if ref["group"] else ref["kind"]
 
 
-def _policies(request: Request, kind: str) -> list[Policy]:
-    here = Q(cluster=None) | Q(cluster=request.deployment.cluster)
-    return list(
-        Policy.objects.filter(here, is_active=True, kind=kind).prefetch_related("author", "editor").order_by("name")
-    )
+def _evaluate(text: str, facts: policy.Facts) -> policy.ExpressionResult:
+    """What an expression comes to. Each policy's are asked alone, so that no other one uses up its time."""
+    (found,) = ask(policy.POLICY, [text], facts)
+    return policy.answer(text, facts, policy.POLICY, found)
 
 
-def _answer(row: Policy, facts: policy.Facts) -> policy.ExpressionResult:
-    """What the policy's expression comes to. Each is asked alone, so that no other policy uses up its time."""
-    (found,) = ask(policy.POLICY, [row.expression], facts)
-    return policy.answer(row.expression, facts, policy.POLICY, found)
-
-
-def _ask_guard(row: Policy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
+def _ask_guard(loaded: LoadedPolicy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
     """A guard's result and its words."""
-    if not_selected := why_not_selected(row, request):
+    if not_selected := why_not_selected(loaded, request):
         return Result.NOT_SELECTED, not_selected
-    answer = _answer(row, facts)
+    if loaded.problem:
+        return Result.ERROR, f"it cannot be read, so it holds what it might select: {loaded.problem}"
+    not_selected, doubt = _ask_conditions(loaded, facts)
+    if not_selected:
+        return Result.NOT_SELECTED, not_selected
+    document = loaded.document
+    answer = _evaluate(document.expression, facts)
     if answer.is_true:
         return Result.PASSES, answer.words
     if answer.is_error:
-        return Result.ERROR, introduced(row.message, answer.words)
+        return Result.ERROR, introduced(document.message, answer.words)
+    words = "; ".join([*_describe_failed(document.validations, answer, facts), *([doubt] if doubt else [])])
     # Where objects of others are to be adopted, and none is in the way that is not: then guards see nothing.
     is_stopped = any(map(is_in_the_way, report.body["plan"]["actions"]))
     adopts = report.actions.get(Action.ADOPT, 0) and not is_stopped
-    return Result.HOLDS, introduced(row.message, f"{answer.words}; {ADOPTS}" if adopts else answer.words)
+    return Result.HOLDS, f"{words}; {ADOPTS}" if adopts else words
 
 
-def _ask_grant(row: Policy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
+def _ask_conditions(loaded: LoadedPolicy, facts: policy.Facts) -> tuple[str, str]:
+    """Why the policy's matchConditions do not select the request, "" where they do; and what of them is in doubt.
+
+    As in ValidatingAdmissionPolicy, one that is false counts whatever became of the others.
+    """
+    conditions = loaded.document.match_conditions
+    answers = ask(policy.POLICY, [condition.expression for condition in conditions], facts)
+    doubts = []
+    for condition, found in zip(conditions, answers, strict=True):
+        said = policy.answer(condition.expression, facts, policy.POLICY, found)
+        if said.is_error:
+            doubts.append(f"its match condition {condition.name} {said.words}")
+        elif not said.is_true:
+            return f"its match condition {condition.name} is false", ""
+    return "", "; ".join(doubts)
+
+
+def _describe_failed(
+    validations: tuple[Validation, ...], answer: policy.ExpressionResult, facts: policy.Facts
+) -> list[str]:
+    """What each validation says that is not true; `answer` is of all of them."""
+    if len(validations) == 1:
+        return [introduced(_message_of(validations[0], facts), answer.words)]
+    found = []
+    for validation, evaluated in zip(
+        validations, ask(policy.POLICY, [it.expression for it in validations], facts), strict=True
+    ):
+        said = policy.answer(validation.expression, facts, policy.POLICY, evaluated)
+        if not said.is_true:
+            found.append(introduced(_message_of(validation, facts), said.words))
+    return found or [answer.words]
+
+
+def _message_of(validation: Validation, facts: policy.Facts) -> str:
+    text = validation.message_expression
+    known = {name: value for name, value in facts.items() if name in policy.MESSAGE_FACTS}
+    return (policy.message_of(ask(policy.MESSAGE, [text], known)[0]) if text else "") or validation.message
+
+
+def _ask_grant(loaded: LoadedPolicy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
     """A grant's result and its words."""
-    if not_selected := why_not_selected(row, request):
+    if not_selected := why_not_selected(loaded, request):
         return Result.NOT_SELECTED, not_selected
+    if loaded.problem:
+        return Result.ERROR, f"it cannot be read, so it approves nothing: {loaded.problem}"
     if is_destructive(report):
         # Not asked: of an adopted object of somebody else its answer would tell what is private (S09).
         return Result.SILENT, f"it was not evaluated: {_destruction(report)}"
-    answer = _answer(row, facts)
+    not_selected, doubt = _ask_conditions(loaded, facts)
+    if not_selected or doubt:
+        return (Result.NOT_SELECTED if not_selected else Result.ERROR), not_selected or doubt
+    expression = loaded.document.expression
+    answer = _evaluate(expression, facts)
     if answer.is_error:
         return Result.ERROR, answer.words
     if not answer.is_true:
         new = [finding for finding in report.findings.all() if finding.is_new]
-        if asked := [finding for finding in new if f'"{finding.rule}"' in row.expression]:
+        if asked := [finding for finding in new if f'"{finding.rule}"' in expression]:
             return Result.SILENT, f"{answer.words}; new is {_name_findings(asked)}"
         worst = next((finding for finding in new if finding.severity == facts["worst_new"]), None)
         return (
             Result.SILENT,
             f"{answer.words}; the worst new finding is {_name_findings([worst])}" if worst else answer.words,
         )
-    obstacle = _find_obstacle(row, request, report)
+    obstacle = _find_obstacle(loaded, request, report)
     return (Result.SILENT, f"{answer.words}, but {obstacle}") if obstacle else (Result.APPROVES, answer.words)
 
 
-def why_not_selected(row: Policy, request: Request) -> str:
+def why_not_selected(loaded: LoadedPolicy, request: Request) -> str:
     """By the labels kept with the request and by today's; "" where it is selected (S14)."""
+    document, cluster = loaded.document, request.deployment.cluster.name
+    if document.clusters and cluster not in document.clusters:
+        return f"the cluster {cluster} is not listed"
     kept = [*request.earlier_labels, request.labels, request.deployment.labels]
     return policy.why_no_set_selected(
-        names=row.names,
-        labels=row.labels,
+        names=document.names,
+        labels=document.labels,
         name=request.deployment.name,
         label_sets=kept if labels.are_all_kept(request) else None,
-        needs_all=row.kind == Policy.Kind.GRANT,
+        needs_all=document.is_grant,
     )
 
 
-def _find_obstacle(row: Policy, request: Request, report: Report) -> str:
+def _find_obstacle(loaded: LoadedPolicy, request: Request, report: Report) -> str:
     """Why a grant whose expression is true still may not approve; "" where it may."""
-    words, findings = find_obstacle_for_all(request, report, allows_known_powers=row.allows_known_powers)
+    allows = loaded.document.allows_known_powers
+    words, findings = find_obstacle_for_all(request, report, allows_known_powers=allows)
     if words:
         return f"{words}: {_name_findings(findings)}" if findings else words
-    counts = objection_to(row, request)
+    counts = objection_to(loaded, request)
     return counts.words if isinstance(counts, Unknown) else "" if counts.value.is_given else counts.value.words
 
 

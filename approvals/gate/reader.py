@@ -26,6 +26,7 @@ from approvals.gate import deletions, live_spec, policies, rights
 from approvals.gate.answers import GateQuestion
 from approvals.gate.deciding_objects import (
     live_objects,
+    load_policies,
     read_checks,
     read_exceptions,
     read_windows,
@@ -39,10 +40,12 @@ from approvals.gate.facts import (
     How,
     Known,
     LiveSpec,
+    PolicyFacts,
     ReadUnattended,
     RuleFacts,
     Running,
     Sources,
+    Unknown,
     Unseen,
 )
 from approvals.gate.live_spec import PendingFacts, learn, unmet_words
@@ -57,6 +60,7 @@ from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Report, Request, Revision
 from approvals.models.request import READ_EARLIER
 from approvals.policy import Lapsed
+from approvals.policy.document import LoadedPolicy
 from approvals.selectors import lists
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
@@ -92,10 +96,11 @@ def deciding(request: Request) -> GateFacts:
     """What reviews, guards and grants say of this round now."""
     facts, report = _facts(GateQuestion.DECIDE, request), policies.reviewed_report(request)
     reach = partial(connect, request.deployment.cluster)
+    every_policy = _policies(request, None)
     return replace(
         facts,
-        **_reviewed(request, report, None, is_vouching=rights.needs_vouching(request)),
-        grants=_record(lambda: policies.grants_of(request, report)),
+        **_reviewed(request, report, None, every_policy, is_vouching=rights.needs_vouching(request)),
+        grants=_of_policies(every_policy, partial(policies.grants_of, request, report)),
         rules=_seen_rules(request, report, reach),
         checks=_seen_checks(request, report),
         too_old=_too_old(request),
@@ -125,7 +130,7 @@ def approved(
         read_unattended=_read_unattended(request),
         subject=_record(lambda: replace(subject, plan_digest=loaded.plan.digest)),
         approved=_record(lambda: _approved_subjects(request)),
-        **_reviewed(request, report, api, is_vouching=rights.needs_vouching(request)),
+        **_reviewed(request, report, api, _policies(request, api), is_vouching=rights.needs_vouching(request)),
         rules=_live_rules(request, report, api),
         checks=_live_checks(request, report, api),
         unreviewed=deletions.by_records(request),
@@ -291,18 +296,38 @@ def _last(request: Request, api: Api, *, account_by: Request) -> dict[str, Any]:
 
 def _people(request: Request, report: Report, api: Api) -> dict[str, Any]:
     """Everybody whose word counts for what has begun, and the operator's about deletions."""
-    reviewed = _reviewed(request, report, api, is_vouching=not request.is_requester_known)
+    reviewed = _reviewed(request, report, api, _policies(request, api), is_vouching=not request.is_requester_known)
     return {**reviewed, "unreviewed": deletions.by_records(request)}
 
 
-def _reviewed(request: Request, report: Report, api: Api | None, *, is_vouching: bool) -> dict[str, Any]:
+def _policies(request: Request, api: Api | None) -> Fact[tuple[LoadedPolicy, ...]]:
+    """Those of the cluster as it has them now, which a copy of ours may be late of; without `api` as we saw them."""
+    return learn(partial(load_policies, request, api), how=How.CLUSTER if api else How.RECORDS)
+
+
+def _reviewed(
+    request: Request,
+    report: Report,
+    api: Api | None,
+    every_policy: Fact[tuple[LoadedPolicy, ...]],
+    *,
+    is_vouching: bool,
+) -> dict[str, Any]:
     """What reviewers said, with what they may do now, and every guard on what they and finding exceptions left. Without
     `api` these are as the watch saw them last."""
-    reviews = _record(lambda: rights.reviews_of(request, is_vouching=is_vouching))
+    reviews = _record(lambda: rights.reviews_of(request, every_policy, is_vouching=is_vouching))
     exceptions = learn(partial(read_exceptions, request, report, api), how=How.CLUSTER if api else How.RECORDS)
-    taken = with_exceptions(accepted(reviews.value), exceptions)
-    guards = _record(lambda: policies.guards_of(request, report, taken))
+    left = with_exceptions(accepted(reviews.value), exceptions)
+    guards = _of_policies(every_policy, lambda known: policies.guards_of(request, report, left, known))
     return {"reviews": reviews, "exceptions": exceptions, "guards": guards}
+
+
+def _of_policies(
+    every_policy: Fact[tuple[LoadedPolicy, ...]],
+    ask: Callable[[tuple[LoadedPolicy, ...]], tuple[PolicyFacts, ...]],
+) -> Fact[tuple[PolicyFacts, ...]]:
+    """What policies say; where nobody could find out which there are, nobody knows that either."""
+    return every_policy if isinstance(every_policy, Unknown) else _record(lambda: ask(every_policy.value))
 
 
 def _seen_rules(request: Request, report: Report, reach: Callable[[], Api]) -> Fact[tuple[RuleFacts, ...]]:

@@ -99,4 +99,5 @@ def require_again(facts: GateFacts) -> None:
 def keep(request: Request, facts: GateFacts) -> None:
     """Write down what every policy said of this round."""
     for said in (*(value_of(facts.guards) or ()), *(value_of(facts.grants) or ())):
-        rounds.keep(request, policy_id=said.key, version=said.version, result=said.result, words=said.words)
+        if said.key:
+            rounds.keep(request, policy_id=said.key, version=said.version, result=said.result, words=said.words)

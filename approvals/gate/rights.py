@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from django.conf import settings
@@ -17,23 +17,31 @@ from approvals.deciding.approval_rules import Voter
 from approvals.gate.facts import Fact, How, Known, ReviewFacts, Right, Unknown
 from approvals.gate.unseen_limits import touches_pratique
 from approvals.ledger.pivots import has_requested, why_unknown
-from approvals.models import BREAK_GLASS, REQUEST_CHANGES, BundleDeployment, Dismissal, Policy, Request, Review
+from approvals.models import BREAK_GLASS, REQUEST_CHANGES, BundleDeployment, Dismissal, Request, Review
 from approvals.policy import why_vouched_for
+from approvals.policy.document import LoadedPolicy
 from provisioner.rbac import plural_of
 from provisioner.values import AccessRequest, Identity, ObjectRef
 
+UNKNOWN_AUTHOR = (
+    "nobody can tell who wrote every version of this ApprovalPolicy: have it deleted and created again by somebody who "
+    "is known, on a page, over REST, or with kubectl while the admission policies pratique-authors are in force"
+)
 
-def reviews_of(request: Request, *, is_vouching: bool) -> tuple[ReviewFacts, ...]:
+
+def reviews_of(
+    request: Request, policies: Fact[tuple[LoadedPolicy, ...]], *, is_vouching: bool
+) -> tuple[ReviewFacts, ...]:
     """The reviews of the present subject, and earlier ones that still ask for changes, each with what its giver may do
     now.
 
     `is_vouching`: the right to use the ServiceAccount is asked as well (needs_vouching).
     """
-    given = Review.objects.judged(request).select_related("user")
-    people = ("policy__author", "policy__editor", "dismissals__user")
-    rows = list(given.prefetch_related(*people).order_by("pk"))
+    given = Review.objects.judged(request).select_related("user", "policy")
+    rows = list(given.prefetch_related("dismissals__user").order_by("pk"))
+    loaded = policies if isinstance(policies, Unknown) else {policy.key: policy for policy in policies.value}
     return tuple(
-        _read_policy_review(row, row.policy, request, is_vouching)
+        _read_policy_review(row, loaded, request, is_vouching)
         if row.policy
         else _read_person_review(row, request, is_vouching)
         for row in rows
@@ -86,19 +94,22 @@ def vouching_left(request: Request, approving: Iterable[User]) -> str:
     return words
 
 
-def uses_account(policy: Policy, request: Request) -> Fact[Right]:
+def uses_account(policy: LoadedPolicy, request: Request) -> Fact[Right]:
     """Whether the policy's own identity may act as the installing ServiceAccount."""
-    return fact_of(access.may_use_account(access.policy_identity(policy), request))
+    return fact_of(access.may_use_account(Identity(policy.identity), request))
 
 
-def objection_to(policy: Policy, request: Request) -> Fact[Right]:
+def objection_to(policy: LoadedPolicy, request: Request) -> Fact[Right]:
     """Whether this policy's word may count for this request.
 
-    Who writes a policy cannot have it approve their own change (S05). Where a catalog offered the bundle and nobody
-    asked for it, today's spec must still be upgraded automatically. The policy acts by its own identity, which must
-    hold `approve` here now (S13): its writers were asked when they saved it, and that they leave does not stop it.
+    Who writes a policy cannot have it approve their own change (S05), and who wrote it has to be known (S46). Where a
+    catalog offered the bundle and nobody asked for it, today's spec must still be upgraded automatically. The policy
+    acts by its own identity, which must hold `approve` here now (S13): its writers were asked when they saved it, and
+    that they leave does not stop it.
     """
     cluster = request.deployment.cluster
+    if not policy.is_author_known:
+        return _known(Right(False, UNKNOWN_AUTHOR))
     for name, writer in () if settings.PRATIQUE["SELF_APPROVAL"] else access.writers_of(policy, cluster):
         if has_requested(request, writer):
             return _known(Right(False, f"its author or editor {name} requested this change"))
@@ -108,7 +119,7 @@ def objection_to(policy: Policy, request: Request) -> Fact[Right]:
             words = f"upgradePolicy is {today} now, so only people can approve what follows a catalog"
             return _known(Right(False, words))
     question = access.approval_of(request.deployment)
-    return fact_of(access.ask_for(access.policy_identity(policy), cluster, question, fresh=True))
+    return fact_of(access.ask_for(Identity(policy.identity), cluster, question, fresh=True))
 
 
 def fact_of(permission: Permission) -> Fact[Right]:
@@ -121,14 +132,24 @@ def _known(right: Right) -> Fact[Right]:
     return Known(right, database_now(), How.CLUSTER)
 
 
-def _read_policy_review(row: Review, policy: Policy, request: Request, is_vouching: bool) -> ReviewFacts:
-    is_in_force = policy.is_active and policy.mode == Policy.Mode.ENFORCE and policy.version == row.policy_version
-    decides = objection_to(policy, request) if is_in_force else None
-    uses = uses_account(policy, request) if is_in_force and is_vouching else None
-    facts = ReviewFacts(
-        row.pk, row.username, row.decision, True, is_in_force, False, decides=decides, uses_account=uses
-    )
-    return replace(facts, voter=Voter(row.username, policy=policy.name), given_at=row.given_at)
+def _read_policy_review(
+    row: Review, loaded: Mapping[int, LoadedPolicy] | Unknown, request: Request, is_vouching: bool
+) -> ReviewFacts:
+    """It stands for the version that gave it, as long as that is in force."""
+    facts = ReviewFacts(row.pk, row.username, row.decision, True, True, False, given_at=row.given_at)
+    facts = replace(facts, voter=Voter(row.username, policy=row.policy.name if row.policy else ""))
+    if isinstance(loaded, Unknown):
+        return replace(facts, decides=loaded)
+    policy = loaded.get(row.policy_id or 0)
+    if policy is not None and not policy.version:
+        # A new round would be decided by what was seen last, and so again and again.
+        words = f"ApprovalPolicy {policy.document.name} is not as it was seen last: this is checked again"
+        return replace(facts, decides=Unknown(words, database_now(), How.CLUSTER))
+    is_same = policy is not None and policy.version == row.policy_version
+    if policy is None or not is_same or policy.problem or not policy.document.is_enforced:
+        return replace(facts, is_in_force=False)
+    uses = uses_account(policy, request) if is_vouching else None
+    return replace(facts, decides=objection_to(policy, request), uses_account=uses)
 
 
 def _read_person_review(row: Review, request: Request, is_vouching: bool) -> ReviewFacts:

@@ -48,8 +48,9 @@ def ready_state(row: DecidingObject, now: datetime, problem: str | None = None) 
         known = kind.parse(row.spec)
     except UnreadableObject as exc:
         known, why = None, str(exc)
-    if known is None:
-        return ReadyState(False, "Unreadable", f"it cannot be read, so {kind.unread}: {why}")
+    if known is None or (why and not kind.has_when):
+        words = f"it cannot be read, so {kind.describe_unreadable(row.spec)}: {why}"
+        return ReadyState(False, "Unreadable", words)
     if why:
         return ReadyState(False, "ConditionFails", f"its condition cannot be evaluated, so {kind.if_unknown}: {why}")
     people = [person.username for person in people_behind(row)] if kind.needs_people else []

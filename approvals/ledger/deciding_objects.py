@@ -17,14 +17,19 @@ from django.db.models import Min, Q
 from approvals import audit, wake
 from approvals.audit import Actor
 from approvals.clock import database_now
+from approvals.deciding.approval_policies import ApprovalPolicy
+from approvals.deciding.kinds import DecidingKind
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
 from approvals.errors import Awaits
-from approvals.ledger import retries
+from approvals.ledger import policy_rows, retries
 from approvals.ledger.digests import digest_of
 from approvals.lifecycle import OPEN, State
 from approvals.locks import for_change
 from approvals.models import Cluster, DecidingObject, Request
+from approvals.policy import BadExpression, check_compiled, check_form
+from provisioner.expressions import ExpressionQuestion
+from provisioner.expressions.evaluator import ask_all
 
 # A controller that writes one for ever leaves no more than this; where it does, the oldest may have been anything.
 MOST_EARLIER = 50
@@ -47,9 +52,9 @@ def observe(
 ) -> DecidingObject | None:
     """Copy an object as it was seen; the row where it is news, None where nothing follows from it.
 
-    `writer` is who wrote this spec here, and `actor` how the audit names them, where that is known. `is_listed`:
-    the cluster has it so now, which counts also where the row has seen a later generation: the cluster was
-    restored.
+    `writer` is who wrote this generation of its spec, where that is known: of a door of ours, which is told when the
+    watch may have seen it already, or proved by the watch; `actor` is how the audit names them. `is_listed`: the
+    cluster has it so now, which counts also where the row has seen a later generation: the cluster was restored.
     """
     meta, spec, now = obj["metadata"], dict(obj.get("spec") or {}), database_now()
     generation = int(meta.get("generation") or 1)
@@ -60,15 +65,21 @@ def observe(
     if row is None:
         verb = "created"
         row = DecidingObject(cluster=cluster, kind=kind, uid=meta["uid"], name=meta["name"], changed_at=now, spec=spec)
-        is_news = True
+        row.authors = _add_author([], writer, is_next=generation == 1)
+        is_news = is_new_spec = True
     elif (row.gone_at or generation < row.generation) and not is_listed:
         return None
     else:
         # One that a list has again was never deleted: the API server did not serve its kind for a while.
-        is_news = spec != row.spec or row.gone_at is not None
-        if spec != row.spec:
+        is_new_spec = spec != row.spec
+        is_news = is_new_spec or row.gone_at is not None
+        if is_new_spec:
             row.earlier_specs = _earlier(row, now)
             row.spec, row.changed_at = spec, now
+        if is_new_spec or generation != row.generation:
+            row.authors = _add_author(row.authors, writer, is_next=generation == row.generation + 1)
+        elif writer and row.authors and not row.authors[-1]:
+            row.authors = _add_author(row.authors[:-1], writer, is_next=True)
         row.gone_at = None
     if is_news:
         row.show_at = now
@@ -82,6 +93,8 @@ def observe(
     row.save()
     if is_news or actor:
         _record(row, verb, actor)
+    if is_news and kind == ApprovalPolicy.kind:
+        policy_rows.keep_row(row, is_new_spec=is_new_spec)
     if is_news:
         look_again(cluster)
     return row if is_news or row.show_at == now else None
@@ -160,6 +173,29 @@ def clear_gone(now: datetime) -> None:
             row.delete()
 
 
+def check_expressions(parsed: DecidingKind) -> None:
+    """Raise BadExpression, with its place, for the first expression of an object that does not compile."""
+    wanted = parsed.expressions
+    answers = ask_all([ExpressionQuestion(expression.language, expression.text) for expression in wanted])
+    for expression, found in zip(wanted, answers, strict=True):
+        try:
+            check_form(expression.text)
+            check_compiled(found, expression.type)
+        except BadExpression as exc:
+            raise type(exc)(f"{expression.place}: {exc}") from exc
+
+
+def _add_author(authors: list[Any], writer: Mapping[str, Any] | None, *, is_next: bool) -> list[Any]:
+    """With whoever wrote this generation as the last one, each once; an empty record is somebody unknown.
+
+    Of what is not the next generation nobody knows who wrote the ones between.
+    """
+    known = [*authors, *([] if is_next else [{}])]
+    found = [author for author in known if author and author != writer]
+    # One unknown author of an earlier generation says as much as several.
+    return [*([{}] if not all(known) else []), *found, dict(writer or {})]
+
+
 def _end(row: DecidingObject, now: datetime) -> None:
     """What is deleted and made again and again leaves no more than MOST_EARLIER copies: of the oldest that stays,
     nobody knows what it said."""
@@ -171,6 +207,7 @@ def _end(row: DecidingObject, now: datetime) -> None:
         oldest = gone.earliest("gone_at", "pk")
         oldest.spec, oldest.earlier_specs = dict(FORGOTTEN), []
         oldest.save(update_fields=["spec", "earlier_specs"])
+    policy_rows.end_row(row)
 
 
 def _earlier(row: DecidingObject, now: datetime) -> list[dict[str, Any]]:

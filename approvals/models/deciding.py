@@ -23,6 +23,11 @@ class DecidingObject(models.Model):
     writers = models.JSONField(
         default=list, help_text="who wrote it here, as persons are recorded; whoever used kubectl is not known"
     )
+    authors = models.JSONField(
+        default=list,
+        db_default=[],
+        help_text="everybody who ever wrote it, the last one last, where the kind asks; an empty one is unknown",
+    )
     status = models.JSONField(default=dict, help_text="what the cluster was told last")
     problem = models.TextField(blank=True, help_text="why it cannot be read; it holds what it might select")
     seen_at = models.DateTimeField()

@@ -1,4 +1,8 @@
-"""Guards hold a request back (AND), grants approve one (OR)."""
+"""Guards hold a request back (AND), grants approve one (OR).
+
+A row is a policy of the service, or stands for an ApprovalPolicy of a cluster: what decides is the object then, and the
+row is what reviews and evaluations refer to, with the words of the object as it was seen last (decision 0096).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,8 @@ class Policy(models.Model):
         ENFORCE = "enforce"
         DRY_RUN = "dry-run"
 
-    name = models.SlugField(max_length=63, unique=True)
+    name = models.SlugField(max_length=63)
+    uid = models.CharField(max_length=63, blank=True, default="", db_default="", help_text="of the object; else empty")
     kind = models.CharField(max_length=5, choices=Kind.choices)
     mode = models.CharField(max_length=7, choices=Mode.choices, default=Mode.DRY_RUN)
     cluster = models.ForeignKey("approvals.Cluster", on_delete=models.CASCADE, null=True, blank=True, related_name="+")
@@ -31,8 +36,9 @@ class Policy(models.Model):
     )
     version = models.PositiveIntegerField(default=1)
     is_active = models.BooleanField(default=True)
-    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
-    editor = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    # Of an object nobody: its authors are those of the DecidingObject.
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+    editor = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
     # access.Person.record, as they were when they saved it.
     author_known_as = models.JSONField(default=dict, blank=True)
     editor_known_as = models.JSONField(default=dict, blank=True)
@@ -43,6 +49,14 @@ class Policy(models.Model):
     class Meta:
         ordering = ["name"]
         verbose_name_plural = "policies"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name"], condition=models.Q(uid=""), name="policy_name_once_in_the_service"
+            ),
+            models.UniqueConstraint(
+                fields=["cluster", "uid"], condition=~models.Q(uid=""), name="policy_uid_once_per_cluster"
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name

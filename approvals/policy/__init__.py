@@ -19,6 +19,8 @@ from approvals.policy.decide import (
 from approvals.policy.expression import (
     CONSTRAINT,
     FACTS,
+    MESSAGE,
+    MESSAGE_FACTS,
     POLICY,
     BadExpression,
     ExpressionResult,
@@ -26,6 +28,7 @@ from approvals.policy.expression import (
     answer,
     check_compiled,
     check_form,
+    message_of,
     why_no_set_selected,
 )
 from approvals.policy.holdings import holdings, says_what_shall_be
@@ -34,6 +37,8 @@ __all__ = [
     "BREAK_GLASS",
     "CONSTRAINT",
     "FACTS",
+    "MESSAGE",
+    "MESSAGE_FACTS",
     "OWN_RULES_PREFIX",
     "POLICY",
     "POWER_RULES",
@@ -56,6 +61,7 @@ __all__ = [
     "expressions_of",
     "facts_of",
     "holdings",
+    "message_of",
     "says_what_shall_be",
     "unmet",
     "why_no_set_selected",

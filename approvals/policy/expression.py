@@ -80,6 +80,7 @@ FACTS: dict[str, ExpressionVariable] = {
         _COUNTS, "the same per severity; a guard that must not be overridden requires 0 here"
     ),
     "waived_rules": ExpressionVariable(_NAMES, "rule ids of the accepted findings"),
+    "approvals": ExpressionVariable("int", "number of people whose approval of this round counts"),
     "actions": ExpressionVariable(
         _COUNTS, "planned objects per action: create, update, replace, rerun, adopt, delete, orphan, skip, none"
     ),
@@ -109,6 +110,14 @@ SURROUNDINGS: dict[str, ExpressionVariable] = {
     "healthy": ExpressionVariable(_NAMES, "names of those whose objects are all ready"),
 }
 POLICY = Language.of({name: fact.type for name, fact in FACTS.items()})
+# What a messageExpression may ask. Everybody who may read the request reads its text, so that it gets nothing of the
+# report, of which readers may see different parts (security-rules.md S47).
+MESSAGE_FACTS = frozenset(
+    {"name", "labels", "cluster", "purpose", "is_first", "requester_known", "requesters", "change_reason"}
+    | {"change_ticket"}
+)
+MESSAGE = Language.of({name: fact.type for name, fact in FACTS.items() if name in MESSAGE_FACTS})
+MAX_MESSAGE = 1000
 CONSTRAINT = Language.of({name: fact.type for name, fact in SURROUNDINGS.items()})
 
 Facts = Mapping[str, Any]
@@ -131,16 +140,16 @@ def check_form(text: str) -> None:
         raise BadExpression(f"the expression has {len(text)} characters; at most {MAX_EXPRESSION} are allowed")
 
 
-def check_compiled(found: expressions.ExpressionAnswer) -> None:
-    """Raise BadExpression unless the evaluator compiled it, and it is a yes-or-no question."""
+def check_compiled(found: expressions.ExpressionAnswer, expected: str = "bool") -> None:
+    """Raise BadExpression unless the evaluator compiled it, and it gives what is expected."""
     if found.exceeds:
         raise OverLimit(_cut(found.words, MAX_WORDS))
     if found.outcome is ExpressionOutcome.ENDED:
         raise NotAsked(_cut(found.words, MAX_WORDS))
     if found.outcome is not ExpressionOutcome.COMPILED:
         raise BadExpression(compiler_words(found.words))
-    if found.type != "bool":
-        raise BadExpression(f"the expression gives {found.type}; expected bool")
+    if found.type != expected:
+        raise BadExpression(f"the expression gives {found.type}; expected {expected}")
 
 
 def answer(text: str, facts: Facts, language: Language, found: expressions.ExpressionAnswer) -> ExpressionResult:
@@ -159,6 +168,12 @@ def answer(text: str, facts: Facts, language: Language, found: expressions.Expre
         more = ". Evaluating it again will not help: change the expression" if found.exceeds else ""
         return ExpressionResult(False, True, f"could not be evaluated: {why}{more}")
     return ExpressionResult(found.is_true, False, f"`{text.strip()}` is {'true' if found.is_true else 'false'}")
+
+
+def message_of(found: expressions.ExpressionAnswer) -> str:
+    """The text that a messageExpression gave; "" where it gave none of one line: as ValidatingAdmissionPolicy does."""
+    text = found.value.strip() if isinstance(found.value, str) else ""
+    return text if len(text) <= MAX_MESSAGE and text.isprintable() else ""
 
 
 def _cut(text: str, most: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from approvals.policy.document import PolicyDocument, PolicyEffect
+from approvals.policy.document import PolicyDocument
 from approvals.policy.explanation import ReaderFacts, TermValue, value_terms
 from approvals.policy.expression import why_no_set_selected
 from approvals.policy.terms import ExpressionTerms
@@ -55,25 +55,35 @@ def why_past_not_selected(document: PolicyDocument, past: PastRequest) -> str:
         labels=document.labels,
         name=past.name,
         label_sets=past.label_sets,
-        needs_all=document.effect is PolicyEffect.GRANT,
+        needs_all=document.is_grant,
     )
 
 
 def replay(
     document: PolicyDocument, past: PastRequest, terms: ExpressionTerms, answers: Sequence[ExpressionAnswer]
 ) -> Replayed:
-    """What the policy would have said; `answers` are to `terms.texts` on the facts, if there are any."""
+    """What the policy would have said; `answers` are to `terms.texts` and to the matchConditions on the facts, if there
+    are any."""
     if words := why_past_not_selected(document, past):
         return Replayed(ReplayResult.NOT_SELECTED, words)
     if past.facts is None:
         return Replayed(ReplayResult.UNKNOWN, past.why_unknown)
-    whole, values = answers[0], value_terms(terms, answers, past.facts)
+    own, conditions = answers[: len(terms.texts)], answers[len(terms.texts) :]
+    doubt = ""
+    for condition, found in zip(document.match_conditions, conditions, strict=True):
+        if found.is_bool and not found.is_true:
+            return Replayed(ReplayResult.NOT_SELECTED, f"its match condition {condition.name} is false")
+        if not found.is_bool:
+            doubt = f"its match condition {condition.name} has no value"
+    if doubt:
+        return Replayed(ReplayResult.UNKNOWN, doubt)
+    whole, values = own[0], value_terms(terms, own, past.facts)
     if not whole.is_bool:
         words = past.facts.why_unknown(terms.whole.reads)
         if words or whole.outcome is ExpressionOutcome.ENDED:
             return Replayed(ReplayResult.UNKNOWN, words or whole.words or "it was not evaluated in time", values)
     problem = "" if whole.is_bool else f"it could not be evaluated: {problem_words(terms.whole.text, whole)}"
-    if document.effect is PolicyEffect.GUARD:
+    if not document.is_grant:
         return Replayed(ReplayResult.PASSED if whole.is_true else ReplayResult.HELD, problem, values)
     if whole.is_true and not past.obstacle:
         return Replayed(ReplayResult.APPROVED, "", values)

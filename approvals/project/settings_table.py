@@ -14,6 +14,7 @@ from approvals.controllers import parse_controllers
 from approvals.encryption.keys import parse_keys
 from approvals.networks import Proxies
 from approvals.oidc.issuers import parse_issuers
+from approvals.policy.built_in import BUILT_IN
 from approvals.proxies import parse_identity_proxies
 
 MIN_TOKEN_CHARACTERS = 32
@@ -24,6 +25,14 @@ LIMITS = ("safe", "notable", "dangerous", "breaking", "critical")
 
 def words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def built_in_guards(text: str) -> list[str]:
+    found, known = words(text), [guard.name for guard in BUILT_IN]
+    for name in found:
+        if name not in known:
+            raise ValueError(f"{name!r} was given: expected names of {', '.join(known)}")
+    return found
 
 
 def hosts(text: str) -> list[str]:
@@ -198,6 +207,13 @@ SETTINGS = (
     Setting("STATIC_DIR", "staticfiles", "folder that `collectstatic` fills; pages are styled without it, too"),
     Setting("APPROVALS_NEEDED", "1", "number of people who must approve a request", number(1)),
     Setting("SELF_APPROVAL", "false", "whether requesters may approve their own requests", switch),
+    Setting(
+        "BUILT_IN_GUARDS",
+        ",".join(guard.name for guard in BUILT_IN),
+        "built-in guards that hold requests of every cluster, unless somebody switches one off for a cluster on the "
+        "page Policies; empty: none",
+        built_in_guards,
+    ),
     Setting("REVIEW_OWED_HOURS", "24", "within how many hours a break-glass must be reviewed", number(1, 8760)),
     Setting(
         "BREAK_GLASS_GROUPS",

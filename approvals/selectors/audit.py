@@ -20,7 +20,7 @@ from approvals.selectors import keyset
 
 # These concern a whole cluster, and name it among their facts.
 _ABOUT_A_CLUSTER = (
-    *("policy.saved", "cluster.registered", "cluster.removed"),
+    *("policy.saved", "policy.switched", "cluster.registered", "cluster.removed"),
     *("deciding-object.created", "deciding-object.changed", "deciding-object.deleted", "deciding-object.seen"),
     "deciding-object.confirmed",
 )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db.models import Case, Count, OuterRef, Q, QuerySet, Subquery, Value, When
 
 from approvals.lifecycle import OPEN
@@ -21,6 +22,7 @@ from approvals.models import (
     Request,
     Revision,
 )
+from approvals.policy.built_in import BUILT_IN, UID_PREFIX
 from provisioner.sentences import some
 from provisioner.values import WORST_FIRST, ObjectRef
 
@@ -121,7 +123,23 @@ def left_out(*, deployment: BundleDeployment, limit: int) -> list[OptionalObject
 
 
 def policies(*, clusters: Collection[Cluster]) -> QuerySet[Policy]:
-    return Policy.objects.filter(cluster__in=clusters).select_related("cluster", "author", "editor").order_by("name")
+    """Those of the service."""
+    found = Policy.objects.filter(cluster__in=clusters, uid="")
+    return found.select_related("cluster", "author", "editor").order_by("name")
+
+
+def policies_of_clusters(*, clusters: Collection[Cluster]) -> QuerySet[Policy]:
+    """The rows that stand for the ApprovalPolicies which these clusters have."""
+    found = Policy.objects.filter(cluster__in=clusters, is_active=True).exclude(uid="")
+    found = found.exclude(uid__startswith=UID_PREFIX)
+    return found.select_related("cluster").order_by("name")
+
+
+def built_in_guards(*, clusters: Collection[Cluster]) -> QuerySet[Policy]:
+    """The built-in guards of these clusters, switched on or off."""
+    uids = [guard.uid for guard in BUILT_IN if guard.name in settings.PRATIQUE["BUILT_IN_GUARDS"]]
+    found = Policy.objects.filter(cluster__in=clusters, uid__in=uids)
+    return found.select_related("cluster", "editor").order_by("cluster__name", "name")
 
 
 def evaluations(*, policy: Policy, clusters: Collection[Cluster]) -> QuerySet[PolicyEvaluation]:

@@ -131,7 +131,8 @@ def voided_rounds_of(request: Request) -> list[VoidedRound]:
 
 def evaluations_of(request: Request) -> list[PolicyEvaluation]:
     """What each policy said about the present round, each policy's latest version only."""
-    rows = PolicyEvaluation.objects.filter(request=request, round=request.round).select_related("policy")
+    rows = PolicyEvaluation.objects.filter(request=request, round=request.round).select_related("policy__cluster")
+    rows = rows.defer("policy__cluster__kubeconfig")
     latest = {row.policy_id: row for row in rows.order_by("policy_version")}
     return sorted(latest.values(), key=lambda row: row.policy.name)
 

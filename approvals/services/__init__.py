@@ -58,7 +58,9 @@ from approvals.services.policies.objects import (
     confirm_object,
     create_object,
     delete_object,
+    describe_object,
     end_stop,
+    move_policy,
     stop_changes,
 )
 from approvals.services.policies.replays import PolicyReplay, ReplayRow, read_document, replay_policy
@@ -68,6 +70,7 @@ from approvals.services.policies.rows import (
     may_write_policies,
     rights_of_policy,
     save_policy,
+    switch_guard,
 )
 from approvals.services.proxy_people import caller_of_proxy, sign_in_by_proxy
 from approvals.services.reviews import dismiss, review, set_apply_at, withdraw
@@ -162,6 +165,7 @@ __all__ = [
     "create_object",
     "delete_deployment",
     "delete_object",
+    "describe_object",
     "disable_policy",
     "dismiss",
     "end_api_token",
@@ -190,6 +194,7 @@ __all__ = [
     "mark_viewed",
     "may_change_policy",
     "may_write_policies",
+    "move_policy",
     "page_of",
     "pause_deployment",
     "prove",
@@ -230,6 +235,7 @@ __all__ = [
     "sign_in_with_password",
     "sign_out",
     "stop_changes",
+    "switch_guard",
     "take_out",
     "to_acknowledge",
     "unlink_chat_account",

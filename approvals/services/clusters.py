@@ -13,7 +13,7 @@ from approvals.audit import Actor
 from approvals.catalogs.schedule import forget_catalog
 from approvals.clock import database_now
 from approvals.errors import CouldNotAsk, InvalidInput, KeyMissing, NotFound
-from approvals.ledger import pivots
+from approvals.ledger import pivots, policy_rows
 from approvals.locks import for_change
 from approvals.models import BundleComparison, BundleDeployment, Catalog, Cluster
 from approvals.services import identity
@@ -120,6 +120,7 @@ def _add(name: str, kubeconfig: str, uid: str, by: Actor) -> Cluster:
     if not is_new and cluster.kubeconfig != kubeconfig:
         raise _taken(name)
     if is_new:
+        policy_rows.keep_built_in(cluster)
         audit.record(verb="cluster.registered", actor=by, facts={"cluster": name, "new": True})
     return cluster
 

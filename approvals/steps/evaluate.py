@@ -17,7 +17,7 @@ from approvals.gate.deletions import WORDS
 from approvals.gate.facts import PolicyFacts, Unreviewed, value_of
 from approvals.gate.people import break_glass_of, change_requests, count, is_grant, may_use_account
 from approvals.gate.rules import standings
-from approvals.ledger import check_runs, claims, moves, rounds
+from approvals.ledger import check_runs, claims, moves, policy_rows, rounds
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import Policy, Request, Review, Verdict
@@ -30,6 +30,7 @@ _OTHERS = frozenset({"unmet-constraints"})
 
 
 def run(request: Request, worker: str) -> None:
+    policy_rows.keep_built_in(request.deployment.cluster)
     facts = reader.deciding(request)
     gate.keep(request, facts)
     _settle(request, facts, gate.judge(facts, database_now()))

@@ -19,7 +19,7 @@ from approvals import access, admission, controllers, services
 from approvals.bundle_spec import parse_catalog_source, parse_spec
 from approvals.clock import database_now
 from approvals.ledger.pivots import SpecWriter
-from approvals.models import AuthorAdmission, BundleDeployment, Catalog, Cluster
+from approvals.models import AuthorAdmission, BundleDeployment, Catalog, Cluster, DecidingObject
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import Forbidden, UnknownKind
 from provisioner.values import Identity
@@ -38,7 +38,7 @@ class Authorship:
     """
 
     cluster: Cluster
-    rows: type[BundleDeployment] | type[Catalog] = BundleDeployment
+    rows: type[BundleDeployment] | type[Catalog] | type[DecidingObject] = BundleDeployment
     until: int = 0
     facts: str = ""
     doubted: set[str] = field(default_factory=set)
@@ -62,7 +62,7 @@ class Authorship:
         if not stamp:
             return None
         rows: QuerySet[Any] = self.rows._default_manager.filter(cluster=self.cluster, uid=obj["metadata"]["uid"])
-        row: BundleDeployment | Catalog | None = rows.first()
+        row: BundleDeployment | Catalog | DecidingObject | None = rows.first()
         is_exact = is_event and obj["metadata"]["uid"] not in self.doubted
         written = written_between(obj, row, is_exact=is_exact)
         who = admission.identity_in(stamp)
@@ -70,6 +70,8 @@ class Authorship:
             return None
         # Groups are as old as the write at most: of one that nobody saw, as the row.
         proved_at = database_now() if is_exact else row.seen_at if row else _created_at(obj)
+        if self.rows is DecidingObject:
+            return None if access.is_machine(who) else _person(self.cluster, who, proved_at)
         is_catalog = self.rows is Catalog
         found = requester_of(self.cluster, obj, who, proved_at, is_catalog=is_catalog)
         return found if found or is_catalog else SpecWriter(who, "cluster", is_known=False)
@@ -90,7 +92,7 @@ class Authorship:
 
 
 def written_between(
-    obj: Mapping[str, Any], row: BundleDeployment | Catalog | None, *, is_exact: bool
+    obj: Mapping[str, Any], row: BundleDeployment | Catalog | DecidingObject | None, *, is_exact: bool
 ) -> admission.StampedWrite | None:
     """When the spec of `obj` was written; None where the stamp says nothing about it.
 

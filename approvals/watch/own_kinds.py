@@ -20,6 +20,7 @@ from django.db import DataError, connections
 from approvals import kubectl_reviews, wake
 from approvals.access.port import connect
 from approvals.catalogs.schedule import forget_catalog, observe_catalog
+from approvals.deciding.table import BY_NAME
 from approvals.ledger import deciding_objects
 from approvals.ledger.pivots import person_record
 from approvals.models import Catalog, DecidingObject, Request
@@ -180,6 +181,10 @@ class SeenDecidingObjects(OwnKindLookout):
     """The watch of one cluster for one kind of objects that say how requests are decided."""
 
     kind: str
+    authorship: Authorship = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.authorship = Authorship(self.cluster, DecidingObject)
 
     @property
     def what(self) -> str:
@@ -188,9 +193,9 @@ class SeenDecidingObjects(OwnKindLookout):
     def look_at(self, api: Api, resource: ServedResource) -> None:
         snapshot = api.snapshot(resource)
         for obj in snapshot.objects:
-            self._see(obj, is_listed=True)
+            self._see(api, obj, is_listed=True)
         self._forget_all_but({obj["metadata"]["uid"] for obj in snapshot.objects})
-        self.follow_all(api, resource, snapshot.resource_version, self._heard, metadata_only=False)
+        self.follow_all(api, resource, snapshot.resource_version, partial(self._heard, api), metadata_only=False)
 
     def refused(self) -> None:
         """A kind that is not served has no objects. Where we may not watch it, they stay as they were seen last."""
@@ -198,26 +203,37 @@ class SeenDecidingObjects(OwnKindLookout):
             self._forget_all_but(set())
         super().refused()
 
-    def _heard(self, event: WatchEvent) -> None:
+    def _heard(self, api: Api, event: WatchEvent) -> None:
         if event.type is WatchType.DELETED:
             deciding_objects.forget(cluster=self.cluster, uid=event.object["metadata"]["uid"])
         else:
-            self._see(event.object, is_listed=False)
+            self._see(api, event.object, is_listed=False)
 
     def _forget_all_but(self, there: set[str]) -> None:
         known = DecidingObject.objects.filter(cluster=self.cluster, kind=self.kind, gone_at=None)
         for uid in known.exclude(uid__in=there).values_list("uid", flat=True):
             deciding_objects.forget(cluster=self.cluster, uid=uid)
 
-    def _see(self, obj: Mapping[str, Any], *, is_listed: bool) -> None:
+    def _see(self, api: Api, obj: Mapping[str, Any], *, is_listed: bool) -> None:
         """One that the database cannot keep, as for a NUL in a text, must not hide the others. The gate reads it in the
         cluster before anything is applied."""
         try:
-            row = deciding_objects.observe(cluster=self.cluster, kind=self.kind, obj=obj, is_listed=is_listed)
+            writer = None
+            if BY_NAME[self.kind].are_authors_proved:
+                writer = self.authorship.writer_of(api, obj, is_event=not is_listed)
+            row = deciding_objects.observe(
+                cluster=self.cluster,
+                kind=self.kind,
+                obj=obj,
+                writer=person_record(writer) if writer else None,
+                is_listed=is_listed,
+            )
         except (DataError, UnicodeError) as exc:
             about = {"cluster": self.cluster.name, "object": obj["metadata"]["name"], "error": type(exc).__name__}
             logger.warning("an object that says how requests are decided cannot be kept", extra=about)
+            self.authorship.note(obj, is_kept=False)
             return
+        self.authorship.note(obj, is_kept=True)
         if row is not None:
             wake.deciding_object(row.pk)
 

@@ -75,6 +75,7 @@ SENTENCES = {
     "stray.removed": "removed an object that an interrupted apply left behind",
     "stray.kept": "kept an object that an interrupted apply left behind",
     "policy.saved": "saved a policy",
+    "policy.switched": "switched a built-in guard on or off",
     "deciding-object.created": "created a rule",
     "deciding-object.changed": "changed a rule",
     "deciding-object.deleted": "deleted a rule",

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from approvals import access, services
 from approvals.access import Permission
 from approvals.clock import database_now
+from approvals.deciding.approval_policies import ApprovalPolicy
 from approvals.deciding.approval_rules import ApprovalRule
 from approvals.deciding.change_windows import ChangeWindow
 from approvals.deciding.external_checks import ExternalCheck
@@ -27,9 +28,11 @@ from approvals.lifecycle import State
 from approvals.models import CheckSecret, Cluster, DecidingObject, Request
 from approvals.policy import FACTS
 from approvals.policy.expression import MAX_EXPRESSION
+from approvals.selectors import keyset, lists
+from approvals.selectors.keyset import ListOrder
 from approvals.web.access_decorators import person, readable, signed_in
 from approvals.web.fields import LabelsField, LinesField, YamlField, mono
-from approvals.web.rendering import note_cluster, page
+from approvals.web.rendering import note_cluster, page, page_of
 from provisioner.render import write
 
 # So many open requests are looked through for those that an object selects.
@@ -39,6 +42,7 @@ CHANGED = (
     "again to replace that."
 )
 MAX_DIGITS = 18
+LATELY = 50
 # The fields of the form by those of spec.selector.
 SELECTOR = {
     "names": "names",
@@ -47,6 +51,7 @@ SELECTOR = {
     "sourceHosts": "hosts",
     "packages": "packages",
 }
+MIN_SEVERITY = "minSeverity"
 
 
 class DecidingForm(forms.Form):
@@ -87,10 +92,16 @@ class DecidingForm(forms.Form):
         self.fields["cluster"].queryset = choices  # type: ignore[attr-defined] # the stubs know a Field here only
         for name in ("name", "cluster"):
             self.fields[name].disabled = known is not None
+        for part, name in {**SELECTOR, MIN_SEVERITY: "min_severity"}.items():
+            if part not in kind.selector_parts:
+                del self.fields[name]
+        if not kind.has_when:
+            del self.fields["when"]
         for field in kind.form:
             self.fields[field.path] = _field(field)
         if_unknown = f"If it cannot be evaluated, {kind.if_unknown}."
-        self.fields["when"].help_text = f"A CEL expression that must be true. {if_unknown}"
+        if kind.has_when:
+            self.fields["when"].help_text = f"A CEL expression that must be true. {if_unknown}"
         if not kind.has_description:
             del self.fields["description"]
         first = ("name", "cluster", "version", "description", *(field.path for field in kind.form))
@@ -101,26 +112,34 @@ class DecidingForm(forms.Form):
 
     def spec(self) -> dict[str, Any]:
         """What was typed, as a spec; of the object as it was, what the form does not show stays."""
-        said = self.cleaned_data
-        selector = {key: said[name] for key, name in SELECTOR.items() if said[name]}
-        if said["min_severity"]:
-            selector["minSeverity"] = said["min_severity"]
-        typed = {"description": said.get("description"), "selector": selector, "when": said["when"]}
-        typed |= {field.path: said[field.path] for field in self.kind.form}
+        said, kind = self.cleaned_data, self.kind
         kept = dict(self.known.spec) if self.known else {}
+        parts = {key: said[name] for key, name in {**SELECTOR, MIN_SEVERITY: "min_severity"}.items() if name in said}
+        selector = {**(kept.get(kind.selector_place) or {}), **parts}
+        typed = {
+            "description": said.get("description"),
+            kind.selector_place: {k: it for k, it in selector.items() if it},
+        }
+        typed |= {"when": said["when"]} if kind.has_when else {}
+        typed |= {field.path: said[field.path] for field in kind.form}
         return {key: value for key, value in {**kept, **typed}.items() if value not in ("", None, {}, [])}
 
 
 def _field(field: FormField) -> forms.Field:
     about: dict[str, Any] = {"label": field.label, "help_text": field.help, "initial": field.initial}
     if field.is_yaml:
-        example = "- {name: security, groups: [security]}"
-        made: forms.Field = YamlField(example=example, is_list=True, rows=field.rows, **about)
+        made: forms.Field = YamlField(example=field.example, is_list=True, rows=field.rows, **about)
         made.required = field.is_required
         return made
     if field.is_list:
         boxes = forms.CheckboxSelectMultiple()
         return forms.MultipleChoiceField(choices=field.choices, required=field.is_required, widget=boxes, **about)
+    if field.is_lines:
+        lines = LinesField(**about)
+        lines.required = field.is_required
+        return lines
+    if field.is_flag:
+        return forms.BooleanField(required=False, **about)
     if field.choices:
         return forms.ChoiceField(choices=field.choices, required=field.is_required, **about)
     if field.is_number:
@@ -130,7 +149,7 @@ def _field(field: FormField) -> forms.Field:
 
 
 def initial_of(row: DecidingObject, kind: type[DecidingKind]) -> dict[str, Any]:
-    selector = row.spec.get("selector") or {}
+    selector = row.spec.get(kind.selector_place) or {}
     said = {name: selector.get(key) for key, name in SELECTOR.items()}
     said |= {name: row.spec.get(name) for name in ("description", "when", *(field.path for field in kind.form))}
     about = {"name": row.name, "cluster": row.cluster, "version": row.version}
@@ -207,7 +226,16 @@ def _show(http: HttpRequest, kind: type[DecidingKind], row: DecidingObject, secr
         "secret_text": secret_text,
         "rights": {verb: _may(http, row.cluster, verb, kind, row.name) for verb in verbs},
     }
-    return page(http, "deciding/rule.html", facts)
+    return page(http, "deciding/rule.html", facts | (_said_by(http, row) if kind is ApprovalPolicy else {}))
+
+
+def _said_by(http: HttpRequest, row: DecidingObject) -> dict[str, Any]:
+    """As whom an ApprovalPolicy stands, and what it said lately of requests of its cluster that the viewer may read."""
+    policy, rights = services.describe_object(row)
+    said = lists.evaluations(policy=policy, clusters=[one for one in readable(http) if one == row.cluster])
+    window = page_of(http, said, ListOrder.of(said), size=LATELY)
+    evaluations = keyset.in_order(lists.with_their_requests(said), window.keys)
+    return {"is_policy": True, "policy_rights": rights, "window": window, "evaluations": evaluations}
 
 
 @require_http_methods(["GET", "POST"])
@@ -281,7 +309,7 @@ def _field_of(form: DecidingForm, place: str) -> str | None:
     """The field of the form for a place such as `spec.selector.names[0]` or `spec.rrule`; None where there is none."""
     names = place.replace("[", ".").split(".")
     name = names[1] if len(names) > 1 else place
-    if name == "selector" and len(names) > 2:
+    if name == form.kind.selector_place and len(names) > 2:
         name = {**SELECTOR, "minSeverity": "min_severity"}.get(names[2], "")
     return name if name in form.fields else None
 

@@ -9,13 +9,15 @@ from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from approvals import services
+from approvals import access, services
+from approvals.deciding.approval_policies import ApprovalPolicy
 from approvals.deciding.table import KINDS
 from approvals.errors import InvalidInput
 from approvals.models import Cluster, Policy
 from approvals.policy import FACTS
+from approvals.policy.built_in import BUILT_IN
 from approvals.policy.document import PolicyDocument
 from approvals.policy.expression import MAX_EXPRESSION
 from approvals.policy.replay import ReplayResult
@@ -62,7 +64,7 @@ class PolicyForm(forms.Form):
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
-        if self.known is None and Policy.objects.filter(name=name).exists():
+        if self.known is None and Policy.objects.filter(name=name, uid="").exists():
             raise forms.ValidationError("a policy with this name already exists")
         return name
 
@@ -70,13 +72,31 @@ class PolicyForm(forms.Form):
 @require_safe
 @signed_in
 def index(http: HttpRequest) -> HttpResponse:
+    """Policies of the service, and those of clusters that the viewer may get there."""
     clusters = readable(http)
     may_write = services.may_write_policies(by=person(http), clusters=clusters)
-    return page(
-        http,
-        "policies/policies.html",
-        {"rows": lists.policies(clusters=clusters), "may_write": may_write, "kinds": KINDS},
-    )
+    shown = [it for it in clusters if access.may(person(http), it, "get", resource=ApprovalPolicy.plural).allowed]
+    rows = [*lists.policies(clusters=clusters), *lists.policies_of_clusters(clusters=shown)]
+    words = {guard.uid: guard.words for guard in BUILT_IN}
+    built_in = [
+        (guard, words[guard.uid], services.may_change_policy(by=person(http), policy=guard))
+        for guard in lists.built_in_guards(clusters=clusters)
+    ]
+    facts = {"rows": rows, "may_write": may_write, "kinds": KINDS, "object_kind": ApprovalPolicy, "built_in": built_in}
+    return page(http, "policies/policies.html", facts)
+
+
+@require_POST
+@signed_in
+def switch_guard(http: HttpRequest, *, cluster: str, name: str) -> HttpResponse:
+    """Switch a built-in guard of a cluster on or off."""
+    where = next((each for each in readable(http) if each.name == cluster), None)
+    if where is None:
+        raise Http404
+    is_active = http.POST.get("is_active") == "true"
+    guard = services.switch_guard(by=person(http), cluster=where, name=name, is_active=is_active, via="browser")
+    messages.success(http, f"{guard.name} is {'on' if guard.is_active else 'off'} for cluster {where.name}.")
+    return redirect("policies")
 
 
 @require_safe
@@ -93,8 +113,25 @@ def show(http: HttpRequest, *, name: str) -> HttpResponse:
         "rights": services.rights_of_policy(policy),
         "may_change": services.may_change_policy(by=person(http), policy=policy),
         "document": write_quoted([_draft_of(_columns_of(policy)).to_object()]),
+        "may_move": _may_create(http, policy) if policy.is_active else None,
     }
     return page(http, "policies/policy.html", facts)
+
+
+@require_POST
+@signed_in
+def move(http: HttpRequest, *, name: str) -> HttpResponse:
+    """Write the policy to its cluster, and disable it here."""
+    policy = _find(http, readable(http), name)
+    made = services.move_policy(by=person(http), policy=policy, via="browser")
+    messages.success(http, f"{made.name} is an ApprovalPolicy of cluster {made.cluster.name} now, and disabled here.")
+    return redirect("rule", slug=ApprovalPolicy.slug, cluster=made.cluster.name, name=made.name)
+
+
+def _may_create(http: HttpRequest, policy: Policy) -> access.Permission | None:
+    if policy.cluster is None:
+        return None
+    return access.may(person(http), policy.cluster, "create", resource=ApprovalPolicy.plural, name="")
 
 
 @require_http_methods(["GET", "POST"])

@@ -13,15 +13,18 @@ from typing import Any
 
 from django import template
 from django.forms import BaseForm, BoundField
+from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from approvals.clock import database_now
+from approvals.deciding.approval_policies import ApprovalPolicy
 from approvals.ledger.change_words import ticket_url
 from approvals.lifecycle import State
-from approvals.models import BREAK_GLASS, Request, Review
+from approvals.models import BREAK_GLASS, Policy, Request, Review
 from approvals.models.review import VIA_WORDS
+from approvals.policy.built_in import UID_PREFIX
 from approvals.selectors import debts
 from approvals.selectors.pages import bundle_words, version_words
 from approvals.selectors.status import TONES as REQUEST_TONES
@@ -397,3 +400,13 @@ def kind_class(kind: str) -> str:
     """The CSS class of what kinds of its sort are coloured as."""
     group = next((name for name, kinds in KIND_GROUPS.items() if kind in kinds), "")
     return f" kind-{group}" if group else ""
+
+
+@register.filter
+def policy_url(policy: Policy) -> str:
+    """The page of a policy of the service, or of what the row stands for: an ApprovalPolicy, or a built-in guard."""
+    if policy.uid.startswith(UID_PREFIX):
+        return f"{reverse('policies')}#built-in"
+    if policy.uid and policy.cluster:
+        return reverse("rule", args=[ApprovalPolicy.slug, policy.cluster.name, policy.name])
+    return reverse("policy", args=[policy.name])

@@ -38,6 +38,7 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "docs/reference/changewindow.md": crds.changewindow,
         "docs/reference/findingexception.md": crds.findingexception,
         "docs/reference/externalcheck.md": crds.externalcheck,
+        "docs/reference/approvalpolicy.md": crds.approvalpolicy,
         "docs/reference/bundledeploymentrequest.md": crds.bundledeploymentrequest,
         "docs/reference/bundledeploymentreview.md": crds.bundledeploymentreview,
         "docs/reference/conditions.md": conditions.page,

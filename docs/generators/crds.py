@@ -80,6 +80,14 @@ def changewindow() -> str:
     )
 
 
+def approvalpolicy() -> str:
+    return _page(
+        "approvalpolicies.yaml",
+        "An ApprovalPolicy is a guard that holds requests of its cluster back, or a grant that approves them. "
+        "[Policies](../operating/policies.md) has recipes, and says whose word counts.",
+    )
+
+
 def findingexception() -> str:
     return _page(
         "findingexceptions.yaml",

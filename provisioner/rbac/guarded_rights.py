@@ -34,6 +34,7 @@ OWN_RESOURCES = (
     "catalogs",
     "approvalrules",
     "changewindows",
+    "approvalpolicies",
     "externalchecks",
     "findingexceptions",
 )

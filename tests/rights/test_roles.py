@@ -17,7 +17,14 @@ from tests.support.folders import ROOT
 
 ROBOT = "system:serviceaccount:ci:robot"
 # What people write through Pratique, as themselves.
-WRITTEN = ("bundledeployments", "approvalrules", "changewindows", "externalchecks", "findingexceptions")
+WRITTEN = (
+    "bundledeployments",
+    "approvalrules",
+    "changewindows",
+    "approvalpolicies",
+    "externalchecks",
+    "findingexceptions",
+)
 KNOWN = Registered(
     people=frozenset({"rita", "alice", ROBOT, "system:admin"}),
     groups=frozenset({"platform", "system:masters", "system:authenticated"}),

@@ -69,6 +69,9 @@ class NewTokenSerializer(serializers.Serializer[Any]):
 class PolicySerializer(serializers.ModelSerializer[Policy]):
     cluster = serializers.CharField(source="cluster.name", allow_null=True)
     approves_as = serializers.SerializerMethodField(help_text="the user name that needs `approve` by RBAC")
+    is_built_in = serializers.SerializerMethodField(
+        help_text="whether it came with Pratique; `is_active` says whether it is on for this cluster"
+    )
 
     class Meta:
         model = Policy
@@ -85,7 +88,11 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
             "version",
             "is_active",
             "approves_as",
+            "is_built_in",
         ]
+
+    def get_is_built_in(self, policy: Policy) -> bool:
+        return bool(policy.uid)
 
     def get_approves_as(self, policy: Policy) -> str:
         return policy_identity(policy).username if policy.kind == Policy.Kind.GRANT else ""

@@ -65,7 +65,7 @@ class Command(BaseCommand):
             if api.get(ObjectRef.of(obj)) is None:
                 api.create(obj)
         self._request_changes(people, cluster, options["bundles"])
-        if not Policy.objects.filter(name=POLICY["name"]).exists():
+        if not Policy.objects.filter(name=POLICY["name"], uid="").exists():
             services.save_policy(by=acting(people["ada"]), cluster=cluster, via="shell", **POLICY)
 
     def _install_first(self, people: dict[str, User], cluster: Cluster, name: str, wish: dict[str, Any]) -> None:

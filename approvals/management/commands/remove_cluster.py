@@ -59,7 +59,7 @@ class Command(OperatorCommand):
                 leaving=there.filter(deletion_requested_at__isnull=False).count(),
                 open=Request.objects.filter(cluster=cluster, state__in=OPEN).count(),
                 people=KubernetesIdentity.objects.filter(cluster=cluster).count(),
-                policies=Policy.objects.filter(cluster=cluster).count(),
+                policies=Policy.objects.filter(cluster=cluster, uid="").count(),
             )
         )
         if not options["yes"] and _typed(f"Type {cluster.name} to remove it: ") != cluster.name:

@@ -12,17 +12,19 @@ from approvals import access, wake
 from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.clock import database_now
+from approvals.deciding.approval_policies import BAD_NAME, ApprovalPolicy, is_name
 from approvals.deciding.change_windows import ChangeWindow, HeldChange, WindowType
 from approvals.deciding.kinds import VERSION, DecidingKind
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.errors import InvalidInput, NotAllowed, NotAsExpected, NotFound
+from approvals.gate.deciding_objects import policy_of_object, policy_of_row
 from approvals.ledger import confirmations, deciding_objects
-from approvals.models import Cluster, DecidingObject
-from approvals.policy import POLICY, BadExpression, check_compiled, check_form
+from approvals.models import Cluster, DecidingObject, Policy
+from approvals.policy import BadExpression
 from approvals.selectors.change_stops import is_stop
 from approvals.services.deployments import translate_refusals
+from approvals.services.policies.rows import PolicyRights, check_author, describe_rights, disable_policy
 from provisioner.api_groups import OWN_GROUP
-from provisioner.expressions.evaluator import ask
 from provisioner.values import Identity, ObjectRef
 
 # Of a stop: it stands in lists.
@@ -38,7 +40,7 @@ def create_object(
         raise InvalidInput(
             f"the name is {name[:100]!r}; expected lowercase letters, digits, dashes and dots", field="name"
         )
-    _check_spec(kind, spec)
+    _check_spec(by, cluster, kind, name, spec)
     obj = {
         "apiVersion": f"{OWN_GROUP}/{VERSION}",
         "kind": kind.kind,
@@ -64,13 +66,13 @@ def change_object(
 ) -> DecidingObject:
     """Replace the spec of the object as it stood at `version` (DecidingObject.version); raises NotAsExpected of
     another."""
-    _check_spec(kind, spec)
+    _check_spec(by, cluster, kind, name, spec)
     live = _live(cluster, kind, name, version)
 
     def change(person: Identity) -> Live:
         return access.kubernetes().replace(cluster, {**live, "spec": dict(spec)}, as_person=person)
 
-    return _write(by, cluster, kind, change, via)
+    return _write(by, cluster, kind, change, via, before=live["metadata"].get("generation"))
 
 
 def delete_object(*, by: Caller, cluster: Cluster, kind: type[DecidingKind], name: str, version: str, via: str) -> None:
@@ -108,7 +110,7 @@ def confirm_object(
     permission = access.may(by, cluster, "approve", resource=kind.plural, name=name, fresh=True)
     permission.check()
     spec = dict(live["spec"])
-    _check_spec(kind, spec)
+    _check_spec(by, cluster, kind, name, spec)
     parsed = kind.parse(spec)
     if why := parsed.why_not_confirmable(database_now()):
         raise InvalidInput(why, field="spec")
@@ -117,6 +119,25 @@ def confirm_object(
         raise NotAllowed(f"you wrote {name}: somebody else has to confirm it")
     words = permission.server_words or permission.words
     return confirmations.confirm(row=known, spec=spec, by=by, access_reason=words, via=via)
+
+
+def move_policy(*, by: Caller, policy: Policy, via: str) -> DecidingObject:
+    """Create the ApprovalPolicy that says what a policy of the service says, in its cluster as the person, and disable
+    the policy after that: at no moment is neither in force. Raises a Refused where either is not written."""
+    if policy.cluster is None or not policy.is_active:
+        raise InvalidInput(f"policy {policy.name} is not in force on one cluster, so there is nothing to move")
+    spec = policy_of_row(policy).document.to_object()["spec"]
+    made = create_object(by=by, cluster=policy.cluster, kind=ApprovalPolicy, name=policy.name, spec=spec, via=via)
+    disable_policy(by=by, policy=policy, via=via)
+    return made
+
+
+def describe_object(row: DecidingObject) -> tuple[Policy, PolicyRights | None]:
+    """The row that stands for an ApprovalPolicy; of a grant that can be read also as whom it stands."""
+    policy = Policy.objects.select_related("cluster").get(cluster=row.cluster, uid=row.uid)
+    loaded = policy_of_object(row, policy)
+    is_grant = loaded is not None and loaded.document.is_grant and not loaded.problem
+    return policy, describe_rights(loaded, row.cluster) if loaded and is_grant else None
 
 
 def stop_changes(*, by: Caller, cluster: Cluster, reason: str, via: str) -> None:
@@ -140,17 +161,24 @@ def end_stop(*, by: Caller, cluster: Cluster, name: str, via: str) -> None:
     delete_object(by=by, cluster=cluster, kind=ChangeWindow, name=name, version=_version(live), via=via)
 
 
-def _check_spec(kind: type[DecidingKind], spec: Mapping[str, Any]) -> None:
-    """Raise InvalidInput for what Pratique could not read: Kubernetes takes some of it, and it would hold requests."""
+def _check_spec(by: Caller, cluster: Cluster, kind: type[DecidingKind], name: str, spec: Mapping[str, Any]) -> None:
+    """Raise InvalidInput for what Pratique could not read: Kubernetes takes some of it, and it would hold requests.
+
+    Who writes a grant must hold `approve` on what it selects, also where no admission policy of the cluster asks (S46).
+    """
     try:
         found = kind.parse(spec)
-        if found.when:
-            check_form(found.when)
-            check_compiled(ask(POLICY, [found.when])[0])
     except UnreadableObject as exc:
         raise InvalidInput(str(exc), field=exc.place) from exc
+    try:
+        deciding_objects.check_expressions(found)
     except BadExpression as exc:
-        raise InvalidInput(f"spec.when: {exc}", field="spec.when") from exc
+        raise InvalidInput(str(exc), field=str(exc).partition(": ")[0]) from exc
+    if isinstance(found, ApprovalPolicy):
+        if not is_name(name):
+            raise InvalidInput(f"the name is {name[:100]!r}; {BAD_NAME}", field="name")
+        if found.document.is_grant:
+            check_author(by, cluster, found.document.names)
 
 
 def _live(cluster: Cluster, kind: type[DecidingKind], name: str, version: str) -> Live:
@@ -178,11 +206,16 @@ def _write(
     kind: type[DecidingKind],
     write: Callable[[Identity], Live],
     via: str,
+    before: int | None = None,
 ) -> DecidingObject:
-    """Send it, and keep what came of it at once: its page is shown before the watch tells of it."""
+    """Send it, and keep what came of it at once: its page is shown before the watch tells of it.
+
+    Whoever writes again what is there, at the generation `before`, is not its author.
+    """
     person = access.acting_as(by, cluster)
     obj = translate_refusals(cluster, lambda: write(person), person)
-    writer = access.person_of(by, cluster).record()
+    is_written = before is None or obj["metadata"].get("generation") != before
+    writer = access.person_of(by, cluster).record() if is_written else None
     row = deciding_objects.observe(
         cluster=cluster, kind=kind.kind, obj=obj, writer=writer, actor=Actor(by.name, via), is_listed=False
     )

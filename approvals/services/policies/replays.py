@@ -18,14 +18,17 @@ from approvals import access
 from approvals.access import Caller
 from approvals.access.sight import ReportSight, Sight
 from approvals.clock import database_now
+from approvals.deciding.approval_policies import ApprovalPolicy, parse_document
+from approvals.deciding.spec_fields import UnreadableObject
 from approvals.errors import CouldNotAsk, InvalidInput
 from approvals.gate.explanation import find_terms, reader_facts, recorded_waivers
 from approvals.gate.policies import find_obstacle_for_all
 from approvals.ledger import labels
+from approvals.ledger.deciding_objects import check_expressions
 from approvals.ledger.pivots import has_requested
 from approvals.models import Cluster, Report, Request, Verdict
 from approvals.policy import POLICY, BadExpression, check_compiled, check_form
-from approvals.policy.document import BadDocument, PolicyDocument, PolicyEffect
+from approvals.policy.document import PolicyDocument
 from approvals.policy.replay import PastRequest, Replayed, ReplayResult, count_results, replay, why_past_not_selected
 from approvals.policy.terms import ExpressionTerms
 from approvals.rate_limits import Limit, take
@@ -71,19 +74,14 @@ class PolicyReplay:
 def read_document(value: object) -> PolicyDocument:
     """The policy of a document whose expressions compile. Raises InvalidInput with the place."""
     try:
-        document = PolicyDocument.parse(value)
-    except BadDocument as exc:
+        document = parse_document(value)
+    except UnreadableObject as exc:
         raise InvalidInput(f"the policy is invalid: {exc}", field=exc.place) from exc
-    texts = [one.expression for one in document.validations]
-    if len(texts) > 1:
-        texts.append(document.expression)
-    for at, (text, found) in enumerate(zip(texts, ask(POLICY, texts), strict=True)):
-        place = f"spec.validations[{at}].expression" if at < len(document.validations) else "spec.validations"
-        try:
-            check_form(text)
-            check_compiled(found)
-        except BadExpression as exc:
-            raise InvalidInput(f"the policy is invalid: {place}: {exc}", field=place) from exc
+    try:
+        check_expressions(ApprovalPolicy.of_document(document))
+    except BadExpression as exc:
+        place = str(exc).partition(":")[0]
+        raise InvalidInput(f"the policy is invalid: {exc}", field=place) from exc
     return document
 
 
@@ -102,9 +100,8 @@ def replay_policy(
         check_compiled(ask(POLICY, [document.expression])[0])
     except BadExpression as exc:
         raise InvalidInput(f"the expression is invalid: {exc}", field="expression") from exc
-    terms = find_terms(document.expression)
-    if not isinstance(terms, ExpressionTerms):
-        raise CouldNotAsk(f"the expression could not be evaluated: {terms.words}")
+    texts = [document.expression, *(condition.expression for condition in document.match_conditions)]
+    asked = [_terms_of(text) for text in texts]
     since = database_now() - timedelta(days=days)
     found = _past_requests(clusters).filter(created_at__gte=since)
     keys = list(found.values_list("pk", flat=True)[:most])
@@ -116,11 +113,18 @@ def replay_policy(
             if time.monotonic() > deadline:
                 break
             chunk = list(found.filter(pk__in=keys[first : first + CHUNK]))
-            rows += _replay_chunk(document, terms, chunk, by, sight_of)
+            rows += _replay_chunk(document, asked, chunk, by, sight_of)
     left = total - len(rows)
     why = f"at most {most:,} are looked at" if len(rows) >= most else f"it took longer than {SECONDS:g} s"
     counts = count_results(row.replayed for row in rows)
     return PolicyReplay(document, days, tuple(rows), counts, max(0, left), why if left > 0 else "")
+
+
+def _terms_of(text: str) -> ExpressionTerms:
+    terms = find_terms(text)
+    if not isinstance(terms, ExpressionTerms):
+        raise CouldNotAsk(f"the expression could not be evaluated: {terms.words}")
+    return terms
 
 
 def _past_requests(clusters: Sequence[Cluster]) -> QuerySet[Request]:
@@ -139,35 +143,38 @@ def _sight_of(by: Caller, cluster: Cluster) -> Sight:
 
 def _replay_chunk(
     document: PolicyDocument,
-    terms: ExpressionTerms,
+    asked: Sequence[ExpressionTerms],
     chunk: Sequence[Request],
     by: Caller,
     sight_of: Callable[[Cluster], Sight],
 ) -> Iterator[ReplayRow]:
+    """`asked` are the terms of all validations together, and of each matchCondition."""
+    terms = asked[0]
+    texts = [*terms.texts, *(condition.whole.text for condition in asked[1:])]
     past = {request.pk: _without_report(request) for request in chunk}
     selected = [request for request in chunk if not why_past_not_selected(document, past[request.pk])]
     reports = Report.objects.filter(request__in=selected, round=F("request__round")).prefetch_related("findings")
     by_key = {request.pk: request for request in selected}
-    is_grant = document.effect is PolicyEffect.GRANT
+    is_grant = document.is_grant
     waived = {} if is_grant else recorded_waivers(selected)  # a grant sees every finding
     for report in reports.defer("exact_states").iterator(chunk_size=REPORTS):
         request = by_key[report.request_id]
         sight = ReportSight(sight_of(request.deployment.cluster), report.body)
-        facts = reader_facts(request, report, sight, [terms], waived.get(request.pk, ()))
+        facts = reader_facts(request, report, sight, asked, waived.get(request.pk, ()))
         obstacle = _find_obstacle(document, request, report, by) if is_grant else ""
         past[request.pk] = replace(past[request.pk], facts=facts, obstacle=obstacle)
     questions = [
         ExpressionQuestion(POLICY, text, one.facts.known)
         for one in past.values()
         if one.facts is not None
-        for text in terms.texts
+        for text in texts
     ]
     answers = iter(ask_all(questions, seconds=EVALUATION_SECONDS))
     verdicts = Verdict.objects.filter(request__in=chunk, round=F("request__round"))
     verdict_of = dict(verdicts.values_list("request_id", "verdict"))
     for request in chunk:
         one = past[request.pk]
-        own = [next(answers) for _ in terms.texts] if one.facts is not None else []
+        own = [next(answers) for _ in texts] if one.facts is not None else []
         yield ReplayRow(request, verdict_of.get(request.pk, ""), replay(document, one, terms, own))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db import transaction
 
@@ -12,14 +12,19 @@ from approvals import access, audit, wake
 from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.clock import database_now
-from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed
+from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, NotFound
+from approvals.gate.deciding_objects import policy_of_row
+from approvals.gate.rights import UNKNOWN_AUTHOR
+from approvals.ledger.deciding_objects import look_again
 from approvals.lifecycle import State
 from approvals.locks import for_change
 from approvals.models import BundleDeployment, Cluster, Policy, Request
 from approvals.policy import POLICY, BadExpression, check_compiled, check_form
+from approvals.policy.built_in import BUILT_IN, BuiltInGuard
+from approvals.policy.document import LoadedPolicy
 from provisioner.api_groups import OWN_GROUP
 from provisioner.expressions.evaluator import ask
-from provisioner.values import AccessRequest
+from provisioner.values import AccessRequest, Identity
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 GLOB = "*?["
@@ -71,11 +76,11 @@ def save_policy(
         check_compiled(ask(POLICY, [expression])[0])
     except BadExpression as exc:
         raise InvalidInput(f"the expression is invalid: {exc}", field="expression") from exc
-    known = Policy.objects.select_related("cluster").filter(name=name).first()
+    known = Policy.objects.select_related("cluster").filter(name=name, uid="").first()
     if known:
         for each in [known.cluster] if known.cluster else Cluster.objects.order_by("name"):
-            _check_author(by, each, known.names)
-    _check_author(by, cluster, names)
+            check_author(by, each, known.names)
+    check_author(by, cluster, names)
     return _save(
         by,
         via,
@@ -101,8 +106,36 @@ def disable_policy(*, by: Caller, policy: Policy, via: str) -> Policy:
     return save_policy(by=by, via=via, version=policy.version, is_active=False, **kept)
 
 
-def _check_author(by: Caller, cluster: Cluster, names: Sequence[str]) -> None:
-    """Who writes a policy must hold `approve` on all that it selects: on every name, or on each plain name listed.
+@transaction.atomic(durable=True)
+def _switch(by: Caller, via: str, cluster: Cluster, guard: BuiltInGuard, *, is_active: bool) -> Policy:
+    now = database_now()
+    row = for_change(Policy.objects.filter(cluster=cluster, uid=guard.uid)).first()
+    if row is None:
+        raise NotFound(f"{guard.name} is no built-in guard of cluster {cluster.name}")
+    if row.is_active != is_active:
+        row.is_active, row.version, row.changed_at, row.editor = is_active, row.version + 1, now, by.user
+        row.editor_known_as = access.person_of(by, cluster).record()
+        row.save(update_fields=["is_active", "version", "changed_at", "editor", "editor_known_as"])
+        look_again(cluster)
+        about = {"name": guard.name, "cluster": cluster.name, "is_active": is_active}
+        audit.record(verb="policy.switched", actor=Actor(by.name, via), facts=about)
+    return row
+
+
+def switch_guard(*, by: Caller, cluster: Cluster, name: str, is_active: bool, via: str) -> Policy:
+    """Switch a built-in guard of the cluster on or off, for which `by` needs `approve` on all that it selects: every
+    BundleDeployment there. Raises NotFound, or a Refused."""
+    guard = next((one for one in BUILT_IN if one.name == name), None)
+    if guard is None:
+        raise NotFound(f"{name[:100]!r} is no built-in guard")
+    check_author(by, cluster, [])
+    return _switch(by, via, cluster, guard, is_active=is_active)
+
+
+def check_author(by: Caller, cluster: Cluster, names: Sequence[str]) -> None:
+    """Raise a Refused unless they may write a policy that selects these names.
+
+    Who writes a policy must hold `approve` on all that it selects: on every name, or on each plain name listed.
 
     Asked when it is saved, and never again (S13).
     """
@@ -172,33 +205,39 @@ def rights_of_policy(policy: Policy) -> PolicyRights:
 
     Of a long list of names the first are asked about.
     """
-    own = access.policy_identity(policy)
-    cluster = policy.cluster
+    cluster, editor = policy.cluster, ""
     if cluster is None:
-        return PolicyRights(own.username)
-    writers = tuple(sorted({name for name, _ in access.writers_of(policy, cluster)}))
-    asked = _questions(policy.names)[:MAX_ASKED]
-    answers = [access.ask_for(own, cluster, question, fresh=False) for question in asked]
-    lacking = next((answer for answer in answers if not answer.allowed), None)
-    facts = (lacking.words, lacking.rule) if lacking else ("", "")
+        return PolicyRights(access.policy_identity(policy).username)
+    rights = describe_rights(policy_of_row(policy), cluster)
     # Why its last editor could not save it today; "" where they could, or nobody can tell.
-    name, editor = policy.editor.get_username(), ""
-    identity = access.last_known_of(policy.editor, cluster)
+    identity = access.last_known_of(policy.editor, cluster) if policy.editor else None
+    name = policy.editor.get_username() if policy.editor else ""
     if identity is None:
-        editor = f"{name} no longer has an identity on cluster {cluster.name}"
+        editor = f"{name} no longer has an identity on cluster {cluster.name}" if name else ""
     else:
-        for question in asked:
+        for question in _questions(policy.names)[:MAX_ASKED]:
             answer = access.ask_for(identity, cluster, question, fresh=False)
             if answer.could_ask and not answer.allowed:
                 editor = f"{name} is no longer allowed to approve {_words_of(question)} on cluster {cluster.name}"
                 break
-    return PolicyRights(own.username, *facts, editor, writers)
+    return replace(rights, editor=editor)
+
+
+def describe_rights(policy: LoadedPolicy, cluster: Cluster) -> PolicyRights:
+    """What Kubernetes says of a policy's own identity now, and who wrote it."""
+    writers = tuple(sorted({name for name, _ in access.writers_of(policy, cluster)}))
+    if not policy.is_author_known:
+        return PolicyRights(policy.identity, UNKNOWN_AUTHOR, writers=writers)
+    asked = _questions(policy.document.names)[:MAX_ASKED]
+    answers = [access.ask_for(Identity(policy.identity), cluster, question, fresh=False) for question in asked]
+    lacking = next((answer for answer in answers if not answer.allowed), None)
+    return PolicyRights(policy.identity, *((lacking.words, lacking.rule) if lacking else ("", "")), writers=writers)
 
 
 @transaction.atomic(durable=True)
 def _save(by: Caller, via: str, known_version: int, *, name: str, cluster: Cluster, **columns: object) -> Policy:
     now = database_now()
-    policy = for_change(Policy.objects.filter(name=name)).first()
+    policy = for_change(Policy.objects.filter(name=name, uid="")).first()
     if (policy.version if policy else 0) != known_version:
         raise Changed(f"policy {name} was changed by someone else since you opened it: reload it and try again")
     person = access.person_of(by, cluster).record()

@@ -9,19 +9,19 @@ from typing import Any
 
 from approvals.access.port import connect
 from approvals.clock import database_now
-from approvals.deciding.kinds import DecidingKind
+from approvals.deciding.kinds import DecidingKind, ReadyState
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
+from approvals.gate.rights import UNKNOWN_AUTHOR
 from approvals.ledger import claims
 from approvals.ledger.confirmations import ready_state
-from approvals.ledger.deciding_objects import look_again, postpone_showing, record_shown
+from approvals.ledger.deciding_objects import check_expressions, look_again, postpone_showing, record_shown
 from approvals.models import DecidingObject
-from approvals.policy import POLICY, BadExpression, check_compiled, check_form
+from approvals.policy import BadExpression
 from approvals.steps.mirroring.conditions import Condition
 from approvals.steps.mirroring.mirror import GROUP_VERSION, apply_status
 from approvals.working import Recurring, WorkStep
 from provisioner.errors import PratiqueError, WorkerDied
-from provisioner.expressions.evaluator import ask
 
 logger = logging.getLogger(__name__)
 
@@ -62,23 +62,23 @@ class ShowDecidingObject(Recurring):
 
 
 def read_object(row: DecidingObject) -> tuple[DecidingKind | None, str]:
-    """What it says, None where it cannot be read, and what is wrong with it or with its `when`; "" where nothing is."""
+    """What it says, None where it cannot be read, and what is wrong with it or its expressions; "" where nothing is."""
     try:
         parsed = BY_NAME[row.kind].parse(row.spec)
     except UnreadableObject as exc:
         return None, str(exc)
     try:
-        if parsed.when:
-            check_form(parsed.when)
-            check_compiled(ask(POLICY, [parsed.when])[0])
+        check_expressions(parsed)
     except BadExpression as exc:
-        return parsed, f"spec.when: {exc}"
+        return parsed, str(exc)
     return parsed, ""
 
 
 def status_of(row: DecidingObject, known: DecidingKind | None, problem: str, now: datetime) -> dict[str, Any]:
     """`lastTransitionTime` stays what it was as long as the condition says the same."""
     state = ready_state(row, now, problem)
+    if state.is_ready and known and known.needs_authors and not all(row.authors or [{}]):
+        state = ReadyState(False, "AuthorUnknown", f"it approves nothing: {UNKNOWN_AUTHOR}")
     ready = Condition("Ready", state.is_ready, state.reason, state.words, now)
     record = ready.record(generation=row.generation)
     for before in row.status.get("conditions") or ():

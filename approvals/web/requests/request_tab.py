@@ -27,6 +27,7 @@ from approvals.selectors.pages import evaluations_of, report_of, reviews_of
 from approvals.selectors.status import CHANGES_REQUESTED, RequestStatus, status
 from approvals.services.reviews import is_requester, is_self_approval
 from approvals.web.requests import overview
+from approvals.web.tags import policy_url
 from provisioner.values import Identity
 
 # For one page of a request Kubernetes is asked about so many objects, and so often in all, with what it is asked about
@@ -70,11 +71,11 @@ class Possible:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What keeps the request from going on beside missing approvals, and why; `policy` is the name of a guard."""
+    """What keeps the request from going on beside missing approvals, and why; `url` is the page of a guard."""
 
     what: str
     words: str
-    policy: str = ""
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +266,7 @@ def _find_holds(request: Request, how: RequestStatus, evaluations: Iterable[Poli
         is_in_force = policy.is_active and policy.kind == Policy.Kind.GUARD and policy.mode == Policy.Mode.ENFORCE
         if is_in_force and evaluation.result in HOLDING:
             has_guard = True
-            holds.append(Hold(f"Policy {policy.name} holds this request", evaluation.words, policy.name))
+            holds.append(Hold(f"Policy {policy.name} holds this request", evaluation.words, policy_url(policy)))
     if request.state == State.IN_REVIEW:
         holds += [Hold("Still needed by approval rule", words) for words in request.rules_left]
         # One that failed is the problem of the row, and one before the apply is asked once it is approved.

@@ -59,6 +59,8 @@ CLOSED = {
     "api-external-checks-list": "clusters/prod/external-checks",
     "api-external-checks-detail": "clusters/prod/external-checks/tickets",
     "api-external-checks-secret": "clusters/prod/external-checks/tickets/secret",
+    "api-approval-policies-list": "clusters/prod/approval-policies",
+    "api-approval-policies-detail": "clusters/prod/approval-policies/nights",
     "api-approval-rules-list": "clusters/prod/approval-rules",
     "api-approval-rules-detail": "clusters/prod/approval-rules/four-eyes",
     "api-catalog-lines": "catalogs/prod/port/packages/harbour/changes/objects/0",

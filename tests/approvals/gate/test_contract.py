@@ -27,7 +27,7 @@ RIGHTS = {
 # The evaluator of policies and constraints; a policy that is saved is compiled, and asked about nothing.
 EVALUATES = {
     *("gate/deciding_objects.py", "gate/live_spec.py", "gate/policies.py"),
-    *("services/policies/objects.py", "services/policies/rows.py", "steps/mirroring/deciding_status.py"),
+    *("ledger/deciding_objects.py", "services/policies/rows.py"),
 }
 # What people are told of policies, by the facts that each may know: nothing is decided by it.
 EXPLAINS = {"gate/explanation.py", "services/policies/replays.py"}
@@ -83,7 +83,7 @@ def reads_deployment(tree: ast.AST) -> bool:
 
 def test_nobody_else_evaluates_policies_or_counts_reviews() -> None:
     module, explaining = "provisioner.expressions.evaluator", "approvals.gate.explanation"
-    evaluators = {name for name, tree in modules_with(module) if imports_of(tree, module) & {"ask"}}
+    evaluators = {name for name, tree in modules_with(module) if imports_of(tree, module) & {"ask", "ask_all"}}
     assert evaluators == EVALUATES | EXPLAINS
     told = {name for name, tree in modules_with(explaining) if explaining in _imported(tree).split()}
     assert {name for name in told if not name.startswith(("services/", "web/", "api/"))} == set()

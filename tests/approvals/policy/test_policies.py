@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 
 from approvals import access, gate
 from approvals.errors import InvalidInput, NotAllowed
+from approvals.gate.deciding_objects import policy_of_row
 from approvals.gate.policies import facts_of
 from approvals.models import Finding, Policy, Request, Review, SpecWrite, Verdict
 from approvals.steps import evaluate
@@ -157,9 +158,12 @@ def test_S13_an_editor_between_is_known_under_another_name(env: World) -> None:
     for name in ("bert", "bert-later"):
         again = User.objects.create_user(f"{name}-again")
         assert any(
-            access.Person(name, user_id=again.pk).is_same(one) for _, one in access.writers_of(policy, env.cluster)
+            access.Person(name, user_id=again.pk).is_same(one)
+            for _, one in access.writers_of(policy_of_row(policy), env.cluster)
         )
-    assert not any(access.Person("rita").is_same(one) for _, one in access.writers_of(policy, env.cluster))
+    assert not any(
+        access.Person("rita").is_same(one) for _, one in access.writers_of(policy_of_row(policy), env.cluster)
+    )
 
 
 def test_S13_an_editor_whom_only_a_process_of_the_version_before_knew_is_not_forgotten(env: World) -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from approvals.deciding.approval_policies import parse_document
 from approvals.gate.policies import facts_of
 from approvals.models import Report
 from approvals.policy import POLICY
-from approvals.policy.document import PolicyDocument, PolicyEffect
+from approvals.policy.document import PolicyEffect
 from approvals.policy.templates import TEMPLATES, find_template
 from provisioner.expressions.evaluator import ask
 from tests.support.approvals import scene
@@ -46,7 +47,7 @@ def test_there_are_ten_and_all_have_a_case() -> None:
 @pytest.mark.parametrize("expected", [True, False])
 def test_a_template_says_what_its_words_promise(env: World, template: Any, *, expected: bool) -> None:
     document = template.document
-    assert PolicyDocument.parse(document.to_object()) == document
+    assert parse_document(document.to_object()) == document
     known = facts(env, SAID[document.name][not expected])
     known["sources"] = [f"image:{'registry' if expected else 'other'}.example.com/boat@sha256:0"]
     (found,) = ask(POLICY, [document.expression], known)

@@ -34,6 +34,8 @@ OPEN_PAGES = [
     "/policies/new",
     "/rules/approval-rules",
     "/rules/approval-rules/new",
+    "/rules/approval-policies",
+    "/rules/approval-policies/new",
     "/audit",
     "/me",
 ]
@@ -144,7 +146,12 @@ def test_a_policy_of_a_cluster_that_may_not_be_read_cannot_be_seen_or_changed(
     env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
     client = browse(env.bert)
-    assert client.post("/policies/of/routine/edit", {"name": "routine"}).status_code == 404
+    for path in (
+        "/policies/of/routine/edit",
+        "/policies/of/routine/move",
+        "/policies/built-in/prod/hold-unknown/change",
+    ):
+        assert client.post(path, {"name": "routine"}).status_code == 404, path
     assert Policy.objects.get().version == 1
 
 

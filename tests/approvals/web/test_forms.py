@@ -16,8 +16,8 @@ from django.urls import get_resolver
 from django.utils import timezone
 
 from approvals import services
+from approvals.deciding.approval_policies import parse_document
 from approvals.models import ApiToken, AuditEntry, ChatAccount, Policy
-from approvals.policy.document import PolicyDocument
 from approvals.services.tokens import digest
 from provisioner.render import load_all
 from provisioner.values import Identity
@@ -298,7 +298,7 @@ def test_a_policy_is_shown_as_the_file_that_can_be_tried(env: World, browse: Bro
     page = unescape(browse(env.ada).get("/policies/of/calm").content.decode())
     begins = page.rindex("---", 0, page.index('"ApprovalPolicy"'))
     (written,) = load_all(page[begins : page.index("</pre>", begins)], name="the page")
-    document = PolicyDocument.parse(written)
+    document = parse_document(written)
     assert (document.names, document.clusters, document.expression) == (("har*",), ("prod",), 'worst == "safe"')
 
 

@@ -130,8 +130,11 @@ def stamping_by(stamper: Stamper, answering: dict[str, Any]) -> tuple[dict[str, 
 @pytest.fixture(scope="module", params=list(Stamper), ids=str)
 def writing(request: pytest.FixtureRequest, answering: dict[str, Any], prepare: Prepare) -> Iterator[Writing]:
     mark = f"written-{uuid.uuid4().hex[:8]}"
-    rules = [rule("bundledeployments", "bundledeployments/status", "catalogs")]
-    files = ["crds/bundledeployments.yaml", "crds/catalogs.yaml", "admission/authors.yaml"]
+    # Not `approve`: who has that says so.
+    kinds = ("bundledeployments", "bundledeployments/status", "catalogs", "approvalpolicies")
+    rules = [rule(*kinds, verbs=("get", "list", "create", "update", "patch", "delete"))]
+    crds = ["crds/bundledeployments.yaml", "crds/catalogs.yaml", "crds/approvalpolicies.yaml"]
+    files = [*crds, "admission/authors.yaml"]
     server = prepare(mark, files, cluster_rights(mark, rules, "alice", "bob", "carol"))
     here = Writing(server, mark, stamping_by(request.param, answering))
     # Journeys of the same run leave theirs, and then nothing forged would come as far as the validating policy.
@@ -162,6 +165,55 @@ def test_who_creates_one_is_written_down_with_uid_and_each_group(writing: Writin
     who = identity_in(stamp("alice"))
     assert who is not None
     assert (who.username, who.uid, who.groups) == ("alice", "uid-alice", ("platform", "system:authenticated"))
+
+
+def _grant(writing: Writing, *names: str, **spec: Any) -> dict[str, Any]:
+    about = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "ApprovalPolicy"}
+    said = {"effect": "Grant", "validations": [{"expression": "false"}], "validationActions": ["Audit"], **spec}
+    said["matchConstraints"] = {"names": [*names]}
+    return {**about, "metadata": {"name": f"{writing.mark}-{next(_numbers)}"}, "spec": said}
+
+
+def test_S46_who_writes_a_grant_is_stamped_and_must_be_allowed_to_approve_what_it_selects(writing: Writing) -> None:
+    server, policies = writing.server, PATH.replace("bundledeployments", "approvalpolicies")
+    own = f"{writing.mark}-own"
+    rights = cluster_rights(f"{writing.mark}-approves", [rule("bundledeployments", verbs=("approve",))], "carol")
+    rights += cluster_rights(
+        f"{writing.mark}-one", [rule("bundledeployments", verbs=("approve",), resourceNames=[own])], "bob"
+    )
+    server.ctl("apply", "-f", "-", given=yaml.safe_dump_all(rights))
+    server.until_may("carol", "approve", "bundledeployments", "core.rukpak.io")
+
+    def write(user: str, obj: dict[str, Any], method: str = "POST", place: str = "") -> Reply:
+        return server.send(Request(method, f"{policies}{place}", obj, user=user))
+
+    try:
+        for user, names, code in (
+            ("alice", (), FORBIDDEN),
+            ("alice", (own,), FORBIDDEN),
+            ("bob", (), FORBIDDEN),
+            ("bob", ("*",), FORBIDDEN),
+            ("bob", (own, "other"), FORBIDDEN),
+            ("bob", (own,), CREATED),
+            ("carol", (), CREATED),
+        ):
+            made = write(user, _grant(writing, *names))
+            assert (made.code, user, names) == (code, user, names), made.message
+            assert code == CREATED or "can approve only what its author can" in made.message
+        assert _stamped(made) == stamp("carol")
+        place = f"/{made.body['metadata']['name']}"
+        guard = write("alice", _grant(writing, effect="Guard"))
+        assert guard.code == CREATED, guard.message
+        # Nor by way of a guard, and nobody widens what another person may approve. What is no spec may be written.
+        turned = {**guard.body, "spec": _grant(writing)["spec"]}
+        assert write("alice", turned, "PUT", f"/{guard.body['metadata']['name']}").code == FORBIDDEN
+        wider = {**made.body, "spec": {**made.body["spec"], "validationActions": ["Approve"]}}
+        assert write("alice", wider, "PUT", place).code == FORBIDDEN
+        labelled = {**made.body, "metadata": {**made.body["metadata"], "labels": {"team": "a"}}}
+        assert write("alice", labelled, "PUT", place).code == OK
+    finally:
+        server.ctl("delete", "-f", "-", given=yaml.safe_dump_all(rights))
+        server.ctl("delete", "approvalpolicies", "--all")
 
 
 def test_other_annotations_stay(writing: Writing) -> None:

@@ -179,6 +179,8 @@ def order(state: MemberState) -> Rollout:
     first = RolloutMember("elsewhere", "harbour", 0, state, 1, NOW)
     own = RolloutMember(ABOUT.cluster, ABOUT.name, 1, MemberState.APPROVED, 1, NOW)
     return Rollout("spring", (Ring("canary"), Ring("rest")), (first, own))
+
+
 def check(outcome: str = "", **changes: Any) -> SelectedCheck:
     """A mandatory check of tickets that was asked a minute ago; `changes` are of its spec."""
     answered = {"outcome": outcome, "answered_at": NOW} if outcome else {}

@@ -23,6 +23,7 @@ FACTS: policy.Facts = {
     "unjudged": 1,
     "unjudged_paths": ["Deployment.apps:spec.template.spec.dnsPolicy"],
     "written_secrets": 0,
+    "approvals": 0,
     "change_reason": "",
     "change_ticket": "",
     "waived": 0,

@@ -1,0 +1,61 @@
+"""The rows that stand for ApprovalPolicies where reviews and evaluations name them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from approvals.ledger.deciding_objects import forget, observe
+from approvals.models import DecidingObject, Policy
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.policies import save
+
+GUARD = {"effect": "Guard", "validations": [{"expression": "unjudged == 0"}], "validationActions": ["Deny"]}
+RITA, ADA = {"username": "rita"}, {"username": "ada"}
+
+
+def see(env: World, spec: dict[str, Any], generation: int, writer: dict[str, Any] | None = None, **more: Any) -> None:
+    meta = {"name": "routine", "uid": "u-1", "generation": generation, "resourceVersion": str(generation)}
+    obj = {"metadata": meta, "spec": spec}
+    observe(cluster=env.cluster, kind="ApprovalPolicy", obj=obj, writer=writer, is_listed=False, **more)
+
+
+def test_a_row_counts_the_specs_that_were_seen_and_stays_when_the_object_is_gone(env: World) -> None:
+    save(env)  # a policy of the service has the same name
+    see(env, GUARD, 1)
+    see(env, GUARD, 1)
+    row = Policy.objects.get(uid="u-1")
+    assert (row.name, row.kind, row.mode, row.version, row.expression) == (
+        "routine",
+        "guard",
+        "enforce",
+        1,
+        "unjudged == 0",
+    )
+    see(env, {**GUARD, "effect": "Sentry"}, 2)
+    row.refresh_from_db()
+    assert (row.kind, row.version, row.expression) == ("guard", 2, "")
+    forget(cluster=env.cluster, uid="u-1")
+    row.refresh_from_db()
+    assert not row.is_active
+
+
+def test_S46_who_ever_wrote_it_is_kept_and_whoever_is_unknown_stays_unknown(env: World) -> None:
+    def authors() -> list[Any]:
+        return list(DecidingObject.objects.get(uid="u-1").authors)
+
+    see(env, GUARD, 1, RITA)
+    see(env, {**GUARD, "description": "2"}, 2, ADA)
+    see(env, {**GUARD, "description": "3"}, 3, RITA)
+    assert authors() == [ADA, RITA]
+    see(env, {**GUARD, "description": "4"}, 4)
+    assert authors() == [ADA, RITA, {}]
+    see(env, {**GUARD, "description": "4"}, 4, ADA)  # a door tells whose write it was that the watch has just seen
+    assert authors() == [RITA, ADA]
+    see(env, {**GUARD, "description": "6"}, 6, ADA)  # nobody saw the one between
+    see(env, {**GUARD, "description": "7"}, 7, ADA)
+    assert authors() == [{}, RITA, ADA]
+
+
+def test_S46_the_writer_of_a_later_generation_is_not_the_author_of_the_first_ones(env: World) -> None:
+    see(env, GUARD, 3, ADA)
+    assert DecidingObject.objects.get(uid="u-1").authors == [{}, ADA]
