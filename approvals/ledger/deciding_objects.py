@@ -70,17 +70,9 @@ def observe(
     elif (row.gone_at or generation < row.generation) and not is_listed:
         return None
     else:
+        is_new_spec = _take_spec(row, spec, generation, writer, now)
         # One that a list has again was never deleted: the API server did not serve its kind for a while.
-        is_new_spec = spec != row.spec
-        is_news = is_new_spec or row.gone_at is not None
-        if is_new_spec:
-            row.earlier_specs = _earlier(row, now)
-            row.spec, row.changed_at = spec, now
-        if is_new_spec or generation != row.generation:
-            row.authors = _add_author(row.authors, writer, is_next=generation == row.generation + 1)
-        elif writer and row.authors and not row.authors[-1]:
-            row.authors = _add_author(row.authors[:-1], writer, is_next=True)
-        row.gone_at = None
+        is_news, row.gone_at = is_new_spec or row.gone_at is not None, None
     if is_news:
         row.show_at = now
         row.problem = problem_of(kind, spec)
@@ -89,7 +81,8 @@ def observe(
         row.show_at = row.show_at or now
     if writer and not row.writers and generation == row.generation:  # the watch was faster than who wrote it
         row.writers, row.show_at = [dict(writer)], row.show_at or now
-    row.generation, row.labels, row.seen_at = generation, dict(meta.get("labels") or {}), now
+    row.generation, row.resource_version = generation, str(meta["resourceVersion"])
+    row.labels, row.seen_at = dict(meta.get("labels") or {}), now
     row.save()
     if is_news or actor:
         _record(row, verb, actor)
@@ -98,6 +91,21 @@ def observe(
     if is_news:
         look_again(cluster)
     return row if is_news or row.show_at == now else None
+
+
+def _take_spec(
+    row: DecidingObject, spec: dict[str, Any], generation: int, writer: Mapping[str, Any] | None, now: datetime
+) -> bool:
+    """Keep what a known object says at this generation, and who wrote it; whether it says something else."""
+    is_new_spec = spec != row.spec
+    if is_new_spec:
+        row.earlier_specs = _earlier(row, now)
+        row.spec, row.changed_at = spec, now
+    if is_new_spec or generation != row.generation:
+        row.authors = _add_author(row.authors, writer, is_next=generation == row.generation + 1)
+    elif writer and row.authors and not row.authors[-1]:
+        row.authors = _add_author(row.authors[:-1], writer, is_next=True)
+    return is_new_spec
 
 
 @transaction.atomic

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-        ("approvals", "0102_likeness"),
+        ("approvals", "0103_approval_policies"),
     ]
 
     operations = [

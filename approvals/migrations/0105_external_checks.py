@@ -11,7 +11,7 @@ SECRET = {"bound_to": ("cluster_id", "check_uid")}
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0102_likeness")]
+    dependencies = [("approvals", "0104_finding_exceptions")]
 
     operations = [
         migrations.AddField(

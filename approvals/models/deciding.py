@@ -18,6 +18,7 @@ class DecidingObject(models.Model):
     uid = models.CharField(max_length=63)
     name = models.CharField(max_length=253)
     generation = models.PositiveBigIntegerField()
+    resource_version = models.CharField(max_length=63)
     spec = models.JSONField()
     labels = models.JSONField(default=dict)
     writers = models.JSONField(
