@@ -21,6 +21,8 @@ from approvals.models import Request, Review
 from approvals.selectors.sets import summaries
 from approvals.services import ChangeSet
 
+# `list` would be described as pages of them.
+ONE_DOCUMENT = forced_singular_serializer(shapes.SetSummariesSerializer)  # type: ignore[no-untyped-call]  # it has no types
 NAME = OpenApiParameter("name", str, OpenApiParameter.PATH, description="the value of the label core.rukpak.io/set")
 
 
@@ -32,7 +34,7 @@ class SetViewSet(ClusterScoped):
     lookup_value_regex = "[^/]+"
     paged_actions, pagination_class = (), None
 
-    @extend_schema(responses=forced_singular_serializer(shapes.SetSummariesSerializer), filters=False)
+    @extend_schema(responses=ONE_DOCUMENT, filters=False)
     def list(self, request: Http, *_: Any, **__: Any) -> Response:
         """All sets, those with something to decide first."""
         return Response(shapes.SetSummariesSerializer({"results": summaries(clusters=self.clusters())}).data)

@@ -35,7 +35,7 @@ def write_calendar(cluster: str, windows: Mapping[str, ChangeWindow], now: datet
         event.add("description", ". ".join(filter(None, [window.selector.words, window.description])))
         event.add("transp", "TRANSPARENT")
         calendar.add_component(event)
-    return calendar.to_ical().decode()
+    return str(calendar.to_ical(), "utf-8")
 
 
 def _list_events(windows: Mapping[str, ChangeWindow], now: datetime) -> Iterator[tuple[datetime, datetime, str]]:

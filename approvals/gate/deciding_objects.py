@@ -29,6 +29,7 @@ from approvals.ledger import check_runs, confirmations, labels
 from approvals.ledger.pivots import has_requested
 from approvals.models import Cluster, DecidingObject, Policy, Report, Request
 from approvals.policy.built_in import BUILT_IN
+from approvals.policy.expression import ExpressionResult
 from approvals.policy.document import LoadedPolicy, PolicyDocument
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
@@ -202,7 +203,7 @@ def conditions_of(request: Request, report: Report, expressions: Sequence[str]) 
     facts, found = facts_of(request, report), dict[str, str | None]({"": ""})
     sets = [dict(one) for one in (request.labels, *request.earlier_labels, request.deployment.labels)]
     sets = [one for at, one in enumerate(sets) if one not in sets[:at]]
-    said: dict[str, list[policy.Answer]] = {text: [] for text in wanted}
+    said: dict[str, list[ExpressionResult]] = {text: [] for text in wanted}
     for own in sets:
         asked = [text for text in wanted if own == sets[0] or "labels" in text]
         about = {**facts, "labels": {str(key): str(value) for key, value in own.items()}}

@@ -97,7 +97,7 @@ def _take_spec(
     row: DecidingObject, spec: dict[str, Any], generation: int, writer: Mapping[str, Any] | None, now: datetime
 ) -> bool:
     """Keep what a known object says at this generation, and who wrote it; whether it says something else."""
-    is_new_spec = spec != row.spec
+    is_new_spec = bool(spec != row.spec)
     if is_new_spec:
         row.earlier_specs = _earlier(row, now)
         row.spec, row.changed_at = spec, now
