@@ -29,8 +29,8 @@ from approvals.ledger import check_runs, confirmations, labels
 from approvals.ledger.pivots import has_requested
 from approvals.models import Cluster, DecidingObject, Policy, Report, Request
 from approvals.policy.built_in import BUILT_IN
-from approvals.policy.expression import ExpressionResult
 from approvals.policy.document import LoadedPolicy, PolicyDocument
+from approvals.policy.expression import ExpressionResult
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.client.discovery import ServedResource
