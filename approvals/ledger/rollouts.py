@@ -55,7 +55,9 @@ def orders_of(request: Request) -> tuple[Order, ...]:
 
 
 def read_order(row: Rollout, now: datetime) -> Order:
-    members = list(row.members.select_related("deployment__cluster").order_by("ring", "deployment__cluster__name"))
+    rows = row.members.select_related("deployment__cluster").order_by("ring", "deployment__cluster__name", "pk")
+    # No credentials are decrypted for this.
+    members = list(rows.defer("deployment__cluster__kubeconfig", "deployment__spec"))
     requests = latest_requests(members)
     progress = [state_of(member, requests.get(member.pk), now) for member in members]
     numbers = {member.deployment.uid: one.number for member, one in zip(members, progress, strict=True)}
@@ -152,7 +154,7 @@ def wake_free(row: Rollout, order: Order, now: datetime) -> None:
     holds = order.holds(now)
     free = [
         member.deployment_id
-        for member in row.members.select_related("deployment__cluster")
+        for member in row.members.select_related("deployment__cluster").defer("deployment__cluster__kubeconfig")
         if (member.deployment.cluster.name, member.deployment.name) not in holds
     ]
     waiting = Request.objects.filter(deployment__in=free, state=State.APPROVED, awaits=Awaits.RING)

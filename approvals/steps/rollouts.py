@@ -13,6 +13,7 @@ from approvals.models import Rollout, RolloutMember
 from approvals.steps import restore
 
 CODE = "set-put-back"
+LONGEST_WORDS = 1000
 
 
 def look_at_rollout(rollout_id: int) -> None:
@@ -48,5 +49,5 @@ def put_back(rollout: Rollout, cluster: str, name: str) -> None:
     row.refresh_from_db(fields=["state"])  # settle_overdue moves a row that it has read itself
     if row.state == State.RESTORING:
         member.put_back_number, words = row.number, ""
-    member.kept_because = words
+    member.kept_because = words[:LONGEST_WORDS]
     member.save(update_fields=["put_back_number", "kept_because"])

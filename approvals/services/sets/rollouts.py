@@ -13,7 +13,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, Max, OuterRef, Subquery
+from django.db.models import Exists, OuterRef, Subquery
 
 from approvals import access, audit, wake
 from approvals.access import Caller
@@ -168,10 +168,11 @@ def _keep_order(
         raise InvalidInput(f"{MOST_ORDERS} sets have an order of yours already: end some of them", field="name")
     now = database_now()
     row = Rollout.objects.create(name=name, rings=rings, on_failure=on_failure, made_by=actor.name, made_at=now)
-    current = Request.objects.filter(deployment=OuterRef("pk"), state__in=OPEN).values("number")[:1]
+    asked = Request.objects.filter(deployment=OuterRef("pk")).order_by("-number").values("number")
+    current, last = Subquery(asked.filter(state__in=OPEN)[:1]), Subquery(asked[:1])
     rows = BundleDeployment.objects.filter(pk__in=[deployment.pk for deployment in members])
-    numbers = rows.annotate(current=Subquery(current), last=Max("requests__number"))
-    first = {key: now_open or (last or 0) + 1 for key, now_open, last in numbers.values_list("pk", "current", "last")}
+    numbers = rows.annotate(current=current, last=last).values_list("pk", "current", "last")
+    first = {key: now_open or (newest or 0) + 1 for key, now_open, newest in numbers}
     MemberRow.objects.bulk_create(
         MemberRow(rollout=row, deployment=deployment, ring=ring, from_number=first[deployment.pk])
         for deployment, ring in members.items()
