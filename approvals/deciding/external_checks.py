@@ -53,7 +53,7 @@ class CheckState(StrEnum):
     PENDING = "pending"
     PASSED = "passed"
     FAILED = "failed"
-    SILENT = "silent"
+    SILENT = "no answer"
 
 
 AWAITED = frozenset({CheckState.NOT_ASKED, CheckState.WAITING, CheckState.PENDING})
@@ -80,7 +80,7 @@ class ExternalCheck(DecidingKind):
         FormField(
             "stage",
             "Asked",
-            "Before each apply, an answer counts for one hour.",
+            "An answer before the apply counts for one hour.",
             choices=((CheckStage.AFTER_REPORT, "after the report"), (CheckStage.BEFORE_APPLY, "before the apply")),
         ),
         FormField(

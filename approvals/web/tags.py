@@ -86,7 +86,7 @@ TONES: dict[str, str] = {
     "held": "warn",
     "passed": "good",
     "pending": "warn",
-    "silent": "bad",
+    "no answer": "bad",
     "InProgress": "warn",
     "Terminating": "warn",
     "Unknown": "warn",

@@ -236,7 +236,7 @@ class CheckResultSerializer(serializers.Serializer[Any]):
     stage = serializers.CharField(help_text="AfterReport or BeforeApply; empty if it cannot be read")
     enforcement = serializers.CharField(help_text="Mandatory or Advisory; empty if it cannot be read")
     state = serializers.CharField(
-        help_text="unreadable, no secret, not asked, waiting, pending, passed, failed or silent (not answered in time)"
+        help_text="unreadable, no secret, not asked, waiting, pending, passed, failed or no answer (in time)"
     )
     words = serializers.CharField(help_text="the state in words, with the message of the check")
     link = serializers.CharField(help_text="an https URL that the check gave, or empty")

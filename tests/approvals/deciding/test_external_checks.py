@@ -86,11 +86,11 @@ TIME_OVER = NOW + timedelta(minutes=9)
             "it was asked at 2026-11-23 08:59:00 UTC and has not answered yet; it has until 09:09:00",
         ),
         (check(), TIME_OVER - SECOND, "waiting", "has not answered yet"),
-        (check(), TIME_OVER, "silent", "did not answer within 600 s"),
+        (check(), TIME_OVER, "no answer", "did not answer within 600 s"),
         (
             changed(check(), is_delivered=False, problem="unreachable"),
             TIME_OVER,
-            "silent",
+            "no answer",
             "not delivered (unreachable)",
         ),
         (
@@ -99,7 +99,7 @@ TIME_OVER = NOW + timedelta(minutes=9)
             "pending",
             "it answered pending: see CHG-7; it has until",
         ),
-        (check("pending"), TIME_OVER, "silent", "did not answer within 600 s; it answered pending"),
+        (check("pending"), TIME_OVER, "no answer", "did not answer within 600 s; it answered pending"),
         (changed(check("failed"), message="no ticket"), NOW, "failed", "it answered failed: no ticket"),
         (check("failed"), TIME_OVER, "failed", "it answered failed"),
         (check("passed"), TIME_OVER + timedelta(days=3), "passed", "it answered passed"),

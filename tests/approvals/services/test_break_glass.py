@@ -26,7 +26,7 @@ from approvals.steps.mirroring import conditions
 from approvals.steps.mirroring.events import event_of
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
-from tests.support.approvals.gate_facts import NO, NOW, all_well, known, order, policy, review, rule, unknown
+from tests.support.approvals.gate_facts import NO, NOW, all_well, check, known, order, policy, review, rule, unknown
 from tests.support.approvals.policies import save
 from tests.support.approvals.world import acting
 
@@ -36,6 +36,7 @@ HOLDING = {
     "rules": known((RuleFacts("four-eyes", rule=rule("two", count=2)),)),
     "windows": known(Windows((), ("change window nights cannot be read",))),
     "orders": known((order(MemberState.SETTLING),)),
+    "checks": known((check("failed"), check())),
 }
 ASK_PEOPLE = [GateQuestion.DECIDE, GateQuestion.PLAN, GateQuestion.APPLY, GateQuestion.GO_ON, GateQuestion.RESTORE]
 
@@ -44,8 +45,13 @@ ASK_PEOPLE = [GateQuestion.DECIDE, GateQuestion.PLAN, GateQuestion.APPLY, GateQu
 @pytest.mark.parametrize(
     ("reviews", "more", "may"),
     [
-        pytest.param([BROKEN], HOLDING, True, id="it answers for counts, guards, rules, windows and rings"),
-        pytest.param([BROKEN], {"rules": unknown(), "windows": unknown()}, True, id="and where these cannot be read"),
+        pytest.param([BROKEN], HOLDING, True, id="it answers for counts, guards, rules, windows, rings and checks"),
+        pytest.param(
+            [BROKEN],
+            {name: unknown() for name in ("rules", "windows", "orders", "checks")},
+            True,
+            id="and where these cannot be read",
+        ),
         pytest.param([review(1)], HOLDING, False, id="an approval does not answer for guards"),
         pytest.param([BROKEN, review(2, decision="Deny")], {}, False, id="a Deny stays a no"),
         pytest.param([BROKEN, review(2, decision="RequestChanges")], {}, False, id="requested changes stay a no"),

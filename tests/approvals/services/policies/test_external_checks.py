@@ -81,7 +81,7 @@ def test_what_is_approved_waits_until_the_check_has_passed_exactly_this(
 def test_a_check_that_fails_or_says_nothing_holds_it_and_says_so(env: World, request_: Request, run: CheckRun) -> None:
     world.review(request_, acting(env.ada))
     with time_machine.travel(run.due_at + timedelta(seconds=1)):
-        assert state_of(request_) == ("in_review", "silent")
+        assert state_of(request_) == ("in_review", "no answer")
         assert (request_.problem_code, "did not answer within 600 s" in request_.problem) == (
             "external-check-failed",
             True,
