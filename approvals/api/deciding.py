@@ -82,7 +82,7 @@ class DecidingViewSet(ClusterScoped):
         """Stand behind the object as it is at this generation, as a second person; 412 if it is at another one."""
         cluster = self._cluster(self._name)
         wish = valid(ConfirmationInput(data=request.data))
-        about = {"by": caller_of(request), "cluster": cluster, "kind": self.of, "name": self._name}
+        about: dict[str, Any] = {"by": caller_of(request), "cluster": cluster, "kind": self.of, "name": self._name}
         return self._shown(services.confirm_object(**about, generation=wish["generation"], via=VIA))
 
     @property

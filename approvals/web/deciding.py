@@ -207,8 +207,14 @@ def confirm(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpRes
     generation = http.POST.get("generation", "")
     if not (generation.isascii() and generation.isdecimal() and len(generation) <= MAX_DIGITS):
         raise InvalidInput("generation must be that of the object", field="generation")
-    about = {"by": person(http), "cluster": row.cluster, "kind": kind, "name": row.name}
-    services.confirm_object(**about, generation=int(generation), via="browser")
+    services.confirm_object(
+        by=person(http),
+        cluster=row.cluster,
+        kind=kind,
+        name=row.name,
+        generation=int(generation),
+        via="browser",
+    )
     messages.success(http, f"You confirmed {row.name}.")
     return redirect("rule", slug=kind.slug, cluster=row.cluster.name, name=row.name)
 

@@ -76,8 +76,8 @@ def _ending(caller: Caller, clusters: Collection[Cluster]) -> list[EndingExcepti
     found = acceptances.ending_exceptions(clusters, database_now())[:MOST_ENDING]
 
     def may_write(one: EndingException) -> bool:
-        about = {"resource": FindingException.plural, "name": one.row.name}
-        return access.may(caller, one.row.cluster, "update", **about).allowed
+        kind, name = FindingException.plural, one.row.name
+        return access.may(caller, one.row.cluster, "update", resource=kind, name=name).allowed
 
     return list(filter(may_write, found))
 
