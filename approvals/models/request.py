@@ -152,6 +152,7 @@ class Request(Claimed):
     # [{name, reason, ticket, until, by, fingerprints}]: the FindingExceptions that accept findings of the present
     # round, as it was judged last; `until` in ISO 8601.
     finding_exceptions = models.JSONField(default=list, db_default=[], blank=True)
+    reminded_round = models.PositiveIntegerField(default=0, db_default=0)  # the last one of which people were reminded
     # What whoever asked wrote of it; for reading and for policies, no part of what is reviewed (ledger.change_words).
     change_reason = models.CharField(max_length=1000, blank=True, default="", db_default="")
     change_ticket = models.CharField(max_length=200, blank=True, default="", db_default="")

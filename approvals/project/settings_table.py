@@ -198,6 +198,12 @@ SETTINGS = (
     Setting("STATIC_DIR", "staticfiles", "folder that `collectstatic` fills; pages are styled without it, too"),
     Setting("APPROVALS_NEEDED", "1", "number of people who must approve a request", number(1)),
     Setting("SELF_APPROVAL", "false", "whether requesters may approve their own requests", switch),
+    Setting(
+        "REMIND_HOURS",
+        "24",
+        "after how many hours without a verdict the chat is reminded of a request, once in each round; 0: never",
+        number(0, 8760),
+    ),
     Setting("REVIEW_OWED_HOURS", "24", "within how many hours a break-glass must be reviewed", number(1, 8760)),
     Setting(
         "BREAK_GLASS_GROUPS",
