@@ -82,11 +82,8 @@ class DecidingViewSet(ClusterScoped):
         """Stand behind the object as it is at this generation, as a second person; 412 if it is at another one."""
         cluster = self._cluster(self._name)
         wish = valid(ConfirmationInput(data=request.data))
-        by, generation = caller_of(request), wish["generation"]
-        made = services.confirm_object(
-            by=by, cluster=cluster, kind=self.of, name=self._name, generation=generation, via=VIA
-        )
-        return self._shown(made)
+        about: dict[str, Any] = {"by": caller_of(request), "cluster": cluster, "kind": self.of, "name": self._name}
+        return self._shown(services.confirm_object(**about, generation=wish["generation"], via=VIA))
 
     @property
     def _name(self) -> str:

@@ -17,7 +17,7 @@ from provisioner.errors import Unreachable
 logger = logging.getLogger(__name__)
 
 SEND_SECONDS = 5.0
-OCCASIONS = ("needs_you", "decided", "changes_requested", "voided", "break_glass", "reviewed")
+OCCASIONS = ("needs_you", "decided", "changes_requested", "voided", "break_glass", "reviewed", "reminder")
 
 
 def tell(request_id: int, occasion: str) -> None:
@@ -26,7 +26,7 @@ def tell(request_id: int, occasion: str) -> None:
     if not speaking:
         return
     request = Request.objects.select_related("deployment__cluster").get(pk=request_id)
-    if occasion in ("needs_you", "changes_requested") and request.state != State.IN_REVIEW:
+    if occasion in ("needs_you", "reminder", "changes_requested") and request.state != State.IN_REVIEW:
         return
     if occasion == "needs_you" and not request.approval_rules:
         # Said before anybody has looked what approves it.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import combinations
 from typing import Any, ClassVar, Self
 
@@ -14,6 +15,7 @@ from approvals.policy.expression import MAX_EXPRESSION
 
 # These bound what `list_missing` may have to try: at most some thousand combinations of what is missing.
 MOST_PARTS, MOST_OF_A_PART, MOST_TOGETHER = 6, 10, 20
+MOST_HOURS = 720
 Missing = tuple[int, ...]
 
 
@@ -32,7 +34,8 @@ class Voter:
 class RulePart:
     """So many of these people. Where nobody is listed, everybody who may approve; a machine only where it is listed.
 
-    Whoever counts for one of `distinct_from` does not count here, and the other way round.
+    Whoever counts for one of `distinct_from` does not count here, and the other way round. Members of `escalate_to`
+    count as well once the request has waited `escalate_after` hours: then the part `is_escalated`.
     """
 
     name: str
@@ -42,6 +45,9 @@ class RulePart:
     cluster_roles: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()
     distinct_from: tuple[str, ...] = ()
+    escalate_after: int = 0
+    escalate_to: tuple[str, ...] = ()
+    is_escalated: bool = False
 
     @classmethod
     def read(cls, fields: SpecFields) -> RulePart:
@@ -53,29 +59,44 @@ class RulePart:
             cluster_roles=fields.texts("clusterRoles"),
             policies=fields.texts("policies"),
             distinct_from=fields.texts("distinctFrom", most=MOST_PARTS),
+            escalate_after=fields.number("escalateAfterHours", default=0, least=0, most=MOST_HOURS),
+            escalate_to=fields.texts("escalateTo"),
         )
         fields.end()
+        if bool(found.escalate_after) != bool(found.escalate_to):
+            raise fields.refuse("escalateTo", "and escalateAfterHours are given together: who counts, and from when on")
+        if found.escalate_to and found.is_open:
+            raise fields.refuse(
+                "escalateTo", "needs groups, users, clusterRoles or policies: without, everybody counts"
+            )
         return found
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everybody counts who may approve."""
+        return not (self.groups or self.users or self.cluster_roles or self.policies)
 
     def takes(self, voter: Voter) -> bool:
         if voter.policy:
             return voter.policy in self.policies
         if voter.is_machine or voter.username in self.users:
             return voter.username in self.users
-        is_open = not (self.groups or self.users or self.cluster_roles or self.policies)
-        return is_open or bool(voter.groups & {*self.groups} or voter.cluster_roles & {*self.cluster_roles})
+        groups = {*self.groups, *(self.escalate_to if self.is_escalated else ())}
+        return self.is_open or bool(voter.groups & groups or voter.cluster_roles & {*self.cluster_roles})
 
     def needs(self, count: int) -> str:
         """`1 of group security`. Users are counted, not named: everybody reads it who reads the request."""
         listed = [
-            *_list("group", self.groups),
+            *_list("group", [*self.groups, *(self.escalate_to if self.is_escalated else ())]),
             *_list("ClusterRole", self.cluster_roles),
             *_list("policy", self.policies, "policies"),
             *([f"{len(self.users)} listed {'user' if len(self.users) == 1 else 'users'}"] if self.users else []),
         ]
         who = " or ".join(listed) or "all who may approve"
         other = f", not the same people as for {' or '.join(self.distinct_from)}" if self.distinct_from else ""
-        return f"{count} of {who}{other}"
+        waits = self.escalate_to and not self.is_escalated
+        later = f"; after {self.escalate_after} hours {' or '.join(self.escalate_to)} as well" if waits else ""
+        return f"{count} of {who}{other}{later}"
 
 
 def _list(word: str, names: Sequence[str], plural: str = "") -> list[str]:
@@ -99,7 +120,8 @@ class ApprovalRule(DecidingKind):
             "require",
             "Required approvals",
             "YAML: a list of parts, each with a name, a count, and groups, users, clusterRoles or policies. "
-            "distinctFrom names the parts that need other people.",
+            "distinctFrom names the parts that need other people; escalateTo are groups that count as well after "
+            "escalateAfterHours.",
             rows=10,
             is_yaml=True,
             is_required=True,
@@ -137,6 +159,19 @@ class ApprovalRule(DecidingKind):
     @property
     def summary(self) -> str:
         return "; ".join(part.needs(part.count) for part in self.require)
+
+    def after(self, waited: timedelta) -> Self:
+        """As it is judged of a request that has waited so long for approvals."""
+        parts = [
+            replace(one, is_escalated=bool(one.escalate_to) and waited >= timedelta(hours=one.escalate_after))
+            for one in self.require
+        ]
+        return replace(self, require=tuple(parts))
+
+    @property
+    def escalated_to(self) -> list[str]:
+        """The groups of which members count by now, because the request has waited."""
+        return sorted({group for part in self.require if part.is_escalated for group in part.escalate_to})
 
     def list_missing(self, voters: Iterable[Voter]) -> list[str]:
         """What is still needed, in words, when as much is satisfied as can be; [] where all of it is.

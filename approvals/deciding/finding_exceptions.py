@@ -46,7 +46,11 @@ class FindingException(DecidingKind):
         FormField("ticket", "Ticket", "Where it is tracked, such as SEC-123."),
         FormField("rule", "Rule", "The id of the findings' rule, such as RB-01.", is_required=True),
         FormField("subject", "Subject", "As reports name it, or a glob: ClusterRole.rbac.authorization.k8s.io web-*"),
-        FormField("fingerprint", "Fingerprint", "Of exactly one finding, as its details show it."),
+        FormField(
+            "fingerprint",
+            "Fingerprint",
+            "Of exactly one finding: REST shows it, and the address of its page has it after only=.",
+        ),
         FormField(
             "maxSeverity",
             "Worst severity",

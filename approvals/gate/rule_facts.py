@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from approvals.clock import database_now
 from approvals.deciding.approval_rules import ApprovalRule
 from approvals.deciding.kinds import SeenObject
 from approvals.deciding.selector import Selector
@@ -39,12 +40,12 @@ def rules_of(
     """`reach` is called where a rule names ClusterRoles: who holds them is read in the cluster."""
     if not objects:
         return ()
-    about = selected_by(request, report)
+    about, waited = selected_by(request, report), database_now() - report.computed_at
     fitting, parsed = list[Read](), list[tuple[SeenObject, list[tuple[Read, datetime | None]]]]()
     for one in objects:
         specs = [(old.spec, old.until) for old in one.earlier if old.until > request.created_at]
         now = [(one.spec, None)] if one.spec is not None else []
-        rules = [(_read(spec), until) for spec, until in (*specs, *now)]
+        rules = [(_read(spec, waited), until) for spec, until in (*specs, *now)]
         parsed.append((one, [(rule, until) for rule, until in rules if rule.selector.selects(about)]))
         fitting += [rule for rule, _ in parsed[-1][1]]
     conditions = conditions_of(request, report, [rule.when for rule in fitting])
@@ -65,9 +66,9 @@ def rules_of(
     return _with_people(request, found, reach)
 
 
-def _read(spec: Mapping[str, Any]) -> Read:
+def _read(spec: Mapping[str, Any], waited: timedelta) -> Read:
     try:
-        return ApprovalRule.parse(spec)
+        return ApprovalRule.parse(spec).after(waited)
     except UnreadableObject as exc:
         try:
             return UnreadableRule(str(exc), Selector.read(SpecFields(spec).inner("selector")))
@@ -78,13 +79,17 @@ def _read(spec: Mapping[str, Any]) -> Read:
 def _with_people(request: Request, found: list[RuleFacts], reach: Callable[[], Api]) -> tuple[RuleFacts, ...]:
     """With who holds the ClusterRoles that they name, and the groups of which nobody is known to be a member."""
     parts = [part for facts in found for rule in facts.rules for part in rule.require]
-    groups, roles = {it for part in parts for it in part.groups}, {it for part in parts for it in part.cluster_roles}
+    groups, roles = (
+        {it for part in parts for it in (*part.groups, *part.escalate_to)},
+        {it for part in parts for it in part.cluster_roles},
+    )
     known = KubernetesIdentity.objects.filter(cluster=request.cluster_id, user__is_active=True)
     unknown = groups - {group for has in known.values_list("groups", flat=True) for group in has} if groups else groups
     holders = learn(partial(_holders_of, reach, roles)) if roles else None
 
     def about(facts: RuleFacts) -> RuleFacts:
-        own = {it for part in (facts.rule.require if facts.rule else ()) for it in part.groups}
+        parts = facts.rule.require if facts.rule else ()
+        own = {it for part in parts for it in (*part.groups, *part.escalate_to)}
         names_roles = any(part.cluster_roles for rule in facts.rules for part in rule.require)
         return replace(facts, nobody=tuple(sorted(own & unknown)), holders=holders if names_roles else None)
 

@@ -33,12 +33,14 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class RuleNeeds:
-    """How a rule stands: `needed` says what is still needed, in words; `problem` why it holds whatever people say."""
+    """How a rule stands: `needed` says what is still needed, in words; `problem` why it holds whatever people say.
+    `escalated` are groups of which members count by now, because the request has waited."""
 
     name: str
     needed: tuple[str, ...] = ()
     problem: str = ""
     note: str = ""
+    escalated: tuple[str, ...] = ()
 
     @property
     def is_satisfied(self) -> bool:
@@ -47,7 +49,8 @@ class RuleNeeds:
     @property
     def record(self) -> dict[str, Any]:
         """As Request.approval_rules keeps it."""
-        return {"name": self.name, "needed": list(self.needed), "problem": self.problem, "note": self.note}
+        said = {"name": self.name, "needed": list(self.needed), "problem": self.problem, "note": self.note}
+        return {**said, "escalated": list(self.escalated)} if self.escalated else said
 
     @property
     def words(self) -> str:
@@ -107,7 +110,7 @@ def _judge(facts: RuleFacts, cast: Sequence[Vote]) -> RuleNeeds:
     if needed and facts.nobody:
         nobody = f"nobody who is known here is a member of {' or '.join(facts.nobody)}"
         needed = [*needed, nobody]
-    return RuleNeeds(facts.name, tuple(needed), note=facts.note)
+    return RuleNeeds(facts.name, tuple(needed), note=facts.note, escalated=tuple(facts.rule.escalated_to))
 
 
 def _list_missing(rule: ApprovalRule, facts: RuleFacts, cast: Iterable[Vote]) -> list[str]:

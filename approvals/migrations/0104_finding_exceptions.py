@@ -17,6 +17,11 @@ class Migration(migrations.Migration):
             name="finding_exceptions",
             field=models.JSONField(blank=True, db_default=[], default=list),
         ),
+        migrations.AddField(
+            model_name="request",
+            name="reminded_round",
+            field=models.PositiveIntegerField(db_default=0, default=0),
+        ),
         migrations.CreateModel(
             name="Confirmation",
             fields=[

@@ -154,6 +154,7 @@ class Request(Claimed):
     finding_exceptions = models.JSONField(default=list, db_default=[], blank=True)
     # As CheckResult.record: the ExternalChecks that select it, as they stood last.
     external_checks = models.JSONField(default=list, db_default=[], blank=True)
+    reminded_round = models.PositiveIntegerField(default=0, db_default=0)  # the last one of which people were reminded
     # What whoever asked wrote of it; for reading and for policies, no part of what is reviewed (ledger.change_words).
     change_reason = models.CharField(max_length=1000, blank=True, default="", db_default="")
     change_ticket = models.CharField(max_length=200, blank=True, default="", db_default="")

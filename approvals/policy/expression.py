@@ -73,8 +73,8 @@ FACTS: dict[str, ExpressionVariable] = {
     ),
     "waived": ExpressionVariable(
         "int",
-        "number of findings accepted by reviewers who may `override`; the other facts of a guard leave these "
-        "out. Grants see every finding, and 0 here",
+        "number of findings accepted by reviewers who may `override`, or by finding exceptions; the other facts of a "
+        "guard leave these out. Grants see every finding, and 0 here",
     ),
     "waived_severities": ExpressionVariable(
         _COUNTS, "the same per severity; a guard that must not be overridden requires 0 here"

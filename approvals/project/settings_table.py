@@ -214,6 +214,12 @@ SETTINGS = (
         "page Policies; empty: none",
         built_in_guards,
     ),
+    Setting(
+        "REMIND_HOURS",
+        "24",
+        "after how many hours without a verdict the chat is reminded of a request, once in each round; 0: never",
+        number(0, 8760),
+    ),
     Setting("REVIEW_OWED_HOURS", "24", "within how many hours a break-glass must be reviewed", number(1, 8760)),
     Setting(
         "BREAK_GLASS_GROUPS",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 from datetime import timedelta
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Max
 
@@ -52,7 +54,7 @@ def _settle(request: Request, facts: GateFacts, answer: GateAnswer) -> None:
     if given != known or not is_same or not check_runs.are_as_read(row, value_of(facts.checks) or ()):
         wake.request(row.pk)
         return
-    _keep_standings(row, facts)
+    newly_asked = _keep_standings(row, facts)
     ask_checks(row, facts, (CheckStage.AFTER_REPORT,) if answer.next in (Next.GO, Next.WAIT) else ())
     # A policy gives no word past somebody who requests changes.
     grants = () if change_requests(value_of(facts.reviews) or ()) else value_of(facts.grants) or ()
@@ -68,16 +70,34 @@ def _settle(request: Request, facts: GateFacts, answer: GateAnswer) -> None:
         moves.end(row, gate.refusal_of(answer))
     else:
         _keep_waiting(row, answer.reason)
+        if not change_requests(value_of(facts.reviews) or ()):
+            _remind(row, newly_asked)
 
 
-def _keep_standings(row: Request, facts: GateFacts) -> None:
-    """Keep how ApprovalRules stand, and what FindingExceptions accept, for all who show the request."""
+def _remind(row: Request, newly_asked: Collection[str]) -> None:
+    """Tell those who are asked once more: after hours without a verdict, once in each round, and where a rule asks
+    others now."""
+    hours = settings.PRATIQUE["REMIND_HOURS"]
+    is_late = bool(hours) and database_now() - row.changed_at >= timedelta(hours=hours)
+    if newly_asked or (is_late and row.reminded_round < row.round):
+        row.reminded_round = row.round if is_late else row.reminded_round
+        row.save(update_fields=["reminded_round"])
+        wake.notice(row.pk, "reminder")
+
+
+def _keep_standings(row: Request, facts: GateFacts) -> set[str]:
+    """Keep how ApprovalRules stand, and what FindingExceptions accept, for all who show the request. The groups that
+    are asked since now, because it has waited for others."""
     rules = [one.record for one in standings(facts)]
     exceptions = [one.record for one in value_of(facts.exceptions) or () if not one.why_not]
+    before, now = (
+        {group for one in records for group in one.get("escalated", ())} for records in (row.approval_rules, rules)
+    )
     if (row.approval_rules, row.finding_exceptions) != (rules, exceptions):
         row.approval_rules, row.finding_exceptions, row.mirrored_at = rules, exceptions, None
         row.save(update_fields=["approval_rules", "finding_exceptions", "mirrored_at"])
         wake.deployment(row.deployment_id)
+    return now - before
 
 
 def _give_verdict(row: Request, facts: GateFacts, answer: GateAnswer) -> None:

@@ -220,6 +220,11 @@ class RuleNeedsSerializer(serializers.Serializer[Any]):
     needed = serializers.ListField(child=serializers.CharField(), help_text="what is still needed; empty: nothing")
     problem = serializers.CharField(help_text="why it holds the request whatever people say, or empty")
     note = serializers.CharField(help_text="why it is taken to select the request although nobody can tell, or empty")
+    escalated = serializers.ListField(
+        child=serializers.CharField(),
+        default=list,
+        help_text="groups that count by now, because the request has waited",
+    )
 
 
 class FindingExceptionSerializer(serializers.Serializer[Any]):

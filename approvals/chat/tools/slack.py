@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -25,12 +26,13 @@ from approvals.chat.tool import (
     raw_body,
     storable,
 )
+from approvals.clock import database_now
 from approvals.ledger.change_words import ticket_url
 from approvals.models import ACCEPT, Report, Request
 from approvals.selectors import debts
 from approvals.selectors.status import status
 from provisioner.escaping import visible
-from provisioner.sentences import and_more, some
+from provisioner.sentences import and_more, number, some
 from provisioner.values import Severity
 
 NAME = "slack"
@@ -100,15 +102,21 @@ class Slack(ChatTool):
         buttons.append(_button("Deny", "deny", value=button_value(request, "Deny"), style="danger"))
         change = _change(request)
         facts = [*_rules(request), *_to_name(named)]
-        words = f"{title} needs a review\n{change}{_summary(report, facts, MAX_TEXT - len(change))}"
+        what = f"still needs a review, for {_age(request)}" if occasion == "reminder" else "needs a review"
+        words = f"{title} {what}\n{change}{_summary(report, facts, MAX_TEXT - len(change))}"
         return {
-            "text": f"{escaped(request.deployment.name)} needs a review: {url}",
+            "text": f"{escaped(request.deployment.name)} {what}: {url}",
             "blocks": [
                 # verbatim: names and addresses in untrusted words do not become links or mentions.
                 {"type": "section", "text": {"type": "mrkdwn", "verbatim": True, "text": words}},
                 {"type": "actions", "elements": buttons},
             ],
         }
+
+
+def _age(request: Request) -> str:
+    """Since when it is in review: `26 hours`."""
+    return number(int((database_now() - request.changed_at) / timedelta(hours=1)), "hour")
 
 
 def _change(request: Request) -> str:

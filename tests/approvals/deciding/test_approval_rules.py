@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from itertools import product
 from typing import Any
 
@@ -73,6 +74,9 @@ def test_it_says_what_is_still_needed(parts: list[dict[str, Any]], voters: list[
         ({"require": [{"name": "a", "count": True}]}, "count is True; expected a whole number"),
         ({"require": [{"name": "a", "groups": "g"}]}, "groups is 'g'; expected a list"),
         ({"require": [{"name": "a"}, {"name": "a"}]}, "has two parts of one name"),
+        ({"require": [{"name": "a", "groups": ["g"], "escalateTo": ["h"]}]}, "are given together"),
+        ({"require": [{"name": "a", "groups": ["g"], "escalateAfterHours": 2}]}, "are given together"),
+        ({"require": [{"name": "a", "escalateTo": ["h"], "escalateAfterHours": 2}]}, "without, everybody counts"),
         ({"require": [{"name": "a", "distinctFrom": ["b"]}]}, "distinctFrom 'b'; expected the name of another part"),
         ({"require": [{"name": "a", "distinctFrom": ["a"]}]}, "expected the name of another part"),
         ({"require": [{"name": str(one), "count": 10} for one in range(3)]}, "needs 30 approvals; expected at most 20"),
@@ -158,3 +162,16 @@ def test_the_order_of_approvals_changes_nothing_and_another_one_never_takes_any_
     assert rule.list_missing(voters) == rule.list_missing(turned)
     if voters and rule.list_missing(voters[:-1]) == []:
         assert rule.list_missing(voters) == []
+
+
+def test_others_count_as_well_once_a_request_has_waited() -> None:
+    slow = {"name": "security", "groups": ["security"], "escalateAfterHours": 24, "escalateTo": ["leads"]}
+    lead, asked = person("lea", "leads"), rule(slow)
+    before, after = asked.after(timedelta(hours=24) - timedelta(seconds=1)), asked.after(timedelta(hours=24))
+    assert before.list_missing([lead]) == ["1 of group security; after 24 hours leads as well"]
+    assert (after.list_missing([lead]), after.list_missing([CLEO])) == ([], [])
+    assert after.list_missing([ADA]) == ["1 of groups security, leads"]
+    assert (before.escalated_to, after.escalated_to) == ([], ["leads"])
+    assert rule({**slow, "distinctFrom": ["platform"]}, PLATFORM).after(timedelta(days=9)).list_missing([lead]) == [
+        "2 of group platform"
+    ]

@@ -12,6 +12,7 @@ from approvals import wake
 from approvals.bundle_spec import parse_spec
 from approvals.catalogs import bundle_choice, followed_packages
 from approvals.errors import LostClaim
+from approvals.gate.deciding_objects import policy_of_row
 from approvals.gate.facts import Known
 from approvals.gate.rights import objection_to
 from approvals.ledger import pivots
@@ -279,7 +280,7 @@ def test_what_runs_already_is_for_nobody_to_ask_for(running: BundleDeployment) -
 
 
 def objection(grant: Policy, request: Request) -> str:
-    found = objection_to(grant, request)
+    found = objection_to(policy_of_row(grant), request)
     assert isinstance(found, Known)
     return "" if found.value.is_given else found.value.words
 
