@@ -83,8 +83,22 @@ def test_a_request_says_what_each_policy_said_and_each_of_its_terms(env: World, 
     nights, others = json.loads(call(env.ada, "get", f"requests/{request_.uid}").content)["evaluations"]
     assert (nights["policy"], nights["result"]) == ("nights", "holds")
     assert nights["terms"] == [
-        {"text": 'worst == "safe"', "value": True, "words": "", "facts": {"worst": '"safe"'}},
-        {"text": "!is_first", "value": False, "words": "", "facts": {"is_first": "true"}},
+        {
+            "text": 'worst == "safe"',
+            "before": "",
+            "after": "",
+            "value": True,
+            "words": "",
+            "facts": {"worst": '"safe"'},
+        },
+        {
+            "text": "!is_first",
+            "before": "and ",
+            "after": "",
+            "value": False,
+            "words": "",
+            "facts": {"is_first": "true"},
+        },
     ]
     assert (others["result"], others["words"], others["terms"]) == (
         "not-selected",
