@@ -23,8 +23,8 @@ from approvals.deciding.rings import MemberState, OnFailure, Ring, RingProgress,
 from approvals.deciding.rings import Rollout as Order
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.errors import InvalidInput, NotAllowed, NotFound, NotOpen, SelfApproval
+from approvals.gate.reviewer_checks import Checked, with_doubt
 from approvals.ledger import rollouts
-from approvals.ledger.pivots import unknown_writes
 from approvals.lifecycle import OPEN
 from approvals.locks import for_change
 from approvals.models import BundleDeployment, Cluster, Request, RingApproval, Rollout
@@ -320,12 +320,12 @@ def _check_may_hasten(by: Caller, clusters: Collection[Cluster], row: Rollout) -
             continue
         full = Request.objects.select_related("deployment__cluster").get(pk=request.pk)
         words = f"you requested the change of {member.deployment.name}, so someone else must do this"
-        if is_self_approval(full, access.person_of(by, member.deployment.cluster)):
+        identity, person = identities[member.deployment.cluster_id], access.person_of(by, member.deployment.cluster)
+        checked = with_doubt(Checked(identity, "", person, "", "", False), full)
+        if is_self_approval(full, checked.person):
             raise SelfApproval(words)
-        if settings.PRATIQUE["DOUBT_WRITERS"] and not settings.PRATIQUE["SELF_APPROVAL"]:
-            identity = identities[member.deployment.cluster_id]
-            if doubt := access.why_author(identity, full, unknown_writes(full)):
-                raise SelfApproval(f"{words}: {doubt}")
+        if checked.doubt and settings.PRATIQUE["DOUBT_WRITERS"] and not settings.PRATIQUE["SELF_APPROVAL"]:
+            raise SelfApproval(f"{words}: {checked.doubt}")
 
 
 def _check_each(by: Caller, deployments: Iterable[BundleDeployment], verb: str) -> dict[int, Identity]:
