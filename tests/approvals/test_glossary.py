@@ -23,14 +23,14 @@ PLAIN = frozenset(
         """
         about access active activity actor address after afterwards again agent allows answered api apitoken approved as ask
         asked asker askers at attempts author authors available awaits back because before began begun beyond body break
-        broken bulk by byte callback change changed changes check claimed code command computed config corrected count
+        broken bulk by byte callback change changed changes check claimed code command computed config confirm corrected count
         create created current deaths decide default delete deleting deletion dependencies deprecated description
         detail differing differs display document done earlier edit editor end ended engine etag exchange expires
         export expression facts failures fields files finished first followed for format found from front generation
         given glass gone group groups has held hash headline healthy healthz helm home icon id in install is key keys kind known
         kubeconfig kubernetes labels last leave length lines linked list log look looked may me message metrics
         mirrored mode more moved name names namespace new news no not nothing number observed of offers oidc options
-        origin others out overdue override own password paused people planned polls position possible previous problem
+        origin others out overdue override own password paused people person planned polls position possible previous problem
         problems progress prove proved provider purpose query reached read readyz reason received refresh refused
         remove removed renewed repeated replaced replaces requested requirements resource rests result revoked rights
         save saved schemas search searched seconds section seen selected server service show sign signin since skips
