@@ -223,7 +223,7 @@ class RuleNeedsSerializer(serializers.Serializer[Any]):
     escalated = serializers.ListField(
         child=serializers.CharField(),
         default=list,
-        help_text="groups that count by now, because the request has waited",
+        help_text="groups whose members count, because the request has waited",
     )
 
 
