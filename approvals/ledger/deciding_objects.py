@@ -69,7 +69,7 @@ def observe(
         if is_new_spec or generation != row.generation:
             row.authors = _add_author(row.authors, writer, is_next=generation == row.generation + 1)
         elif writer and row.authors and not row.authors[-1]:
-            row.authors = _add_author(row.authors[:-1], writer, is_next=True)
+            row.authors, row.show_at = _add_author(row.authors[:-1], writer, is_next=True), now
         row.gone_at = None
     if is_news:
         row.show_at = now
