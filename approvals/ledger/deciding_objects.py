@@ -104,7 +104,7 @@ def _take_spec(
     if is_new_spec or generation != row.generation:
         row.authors = _add_author(row.authors, writer, is_next=generation == row.generation + 1)
     elif writer and row.authors and not row.authors[-1]:
-        row.authors = _add_author(row.authors[:-1], writer, is_next=True)
+        row.authors, row.show_at = _add_author(row.authors[:-1], writer, is_next=True), now
     return is_new_spec
 
 

@@ -49,8 +49,10 @@ def test_S46_who_ever_wrote_it_is_kept_and_whoever_is_unknown_stays_unknown(env:
     assert authors() == [ADA, RITA]
     see(env, {**GUARD, "description": "4"}, 4)
     assert authors() == [ADA, RITA, {}]
+    DecidingObject.objects.update(show_at=None)
     see(env, {**GUARD, "description": "4"}, 4, ADA)  # a door tells whose write it was that the watch has just seen
     assert authors() == [RITA, ADA]
+    assert DecidingObject.objects.get(uid="u-1").show_at, "its status said that somebody unknown wrote it"
     see(env, {**GUARD, "description": "6"}, 6, ADA)  # nobody saw the one between
     see(env, {**GUARD, "description": "7"}, 7, ADA)
     assert authors() == [{}, RITA, ADA]
