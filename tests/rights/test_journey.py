@@ -163,13 +163,24 @@ def _write_rules(household: Household, rita: Person) -> None:
     resources = ",".join(f"{plural}.core.rukpak.io" for plural in RULES.values())
     household.kubectl("create", "clusterrole", "rules", "--verb=*", f"--resource={resources}")
     household.kubectl("create", "clusterrolebinding", "rules", "--clusterrole=rules", "--user=rita")
-    about = {"selector": {"names": ["other"]}}
-    specs = {"approval-rules": {**about, "require": [{"name": "one"}]}, "change-windows": {**about, "type": "Deny"}}
+    about, until = (
+        {"selector": {"names": ["other"]}},
+        {"rule": "RB-01", "subject": "x", "expires": "2027-06-30T00:00:00Z"},
+    )
+    guard = {"effect": "Guard", "validations": [{"expression": "true"}], "validationActions": ["Audit"]}
+    specs: dict[str, dict[str, Any]] = {
+        "approval-rules": {**about, "require": [{"name": "one"}]},
+        "approval-policies": {"matchConstraints": {"names": ["other"]}, **guard},
+        "change-windows": {**about, "type": "Deny"},
+        "external-checks": {**about, "url": "https://checks.example.com/tickets"},
+        "finding-exceptions": {**about, "reason": "as agreed", **until},
+    }
     for slug in RULES:
         spec = specs[slug]
         made = rita.ask("POST", f"clusters/{NAME}/{slug}", {"name": "rule", "spec": spec})
         assert made.status_code == 201, made.text
-        place, changed = f"clusters/{NAME}/{slug}/rule", {"spec": {**spec, "description": "changed"}}
+        words = "reason" if slug == "finding-exceptions" else "description"
+        place, changed = f"clusters/{NAME}/{slug}/rule", {"spec": {**spec, words: "changed"}}
         kept = rita.ask("PUT", place, changed, if_match=made.headers["ETag"])
         assert kept.status_code == 200, kept.text
         assert rita.ask("DELETE", place, if_match=kept.headers["ETag"]).status_code == 204

@@ -57,8 +57,8 @@ def test_before_a_phase_it_asks_no_more_than_it_must(
 ) -> None:
     live, report = Counted(request_), gate.reviewed_report(request_)
     env.kubernetes.asked.clear()
-    # One of them asks whether there were ChangeWindows before, as the kind is not served.
-    with django_assert_max_num_queries(5):
+    # Of ChangeWindows and ApprovalPolicies, whose kinds are not served, it is asked whether there were any until now.
+    with django_assert_max_num_queries(8):
         unseen = gate.reader.unseen(request_, cast("Api", live), report)
         facts = gate.reader.going_on(request_, cast("Api", live), report, unseen)
     assert sorted(live.read) == ["BundleDeployment", "ServiceAccount"]

@@ -9,6 +9,7 @@ from pytest_django import Settings
 
 from approvals import services
 from approvals.chat.tools.slack import Slack
+from approvals.gate.deciding_objects import load_policies
 from approvals.gate.people import Accepted
 from approvals.gate.policies import facts_of, guards_of
 from approvals.ledger import pivots
@@ -166,7 +167,7 @@ def test_a_guard_can_require_a_ticket(env: World) -> None:
         see(env, "1", 1, written("", ticket))
         request.refresh_from_db()
         assert facts_of(request, report).keys() >= {"change_reason", "change_ticket"}
-        return guards_of(request, report, Accepted())[0].result
+        return guards_of(request, report, Accepted(), load_policies(request))[0].result
 
     assert [said(ticket) for ticket in ("CHG1", "CHG0001234", "xCHG0001234")] == ["holds", "passes", "holds"]
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from approvals.gate.answers import GateQuestion
 from approvals.ledger import claims
 from approvals.models import Report, Request, Revision
 from approvals.steps import apply as step
@@ -18,6 +19,7 @@ from provisioner.values import Action, ObjectRef, Plan, PlannedAction
 from provisioner.values import Report as Reported
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
+from tests.support.approvals.gate_facts import all_well
 
 MINE, THEIRS = "worker-1", "worker-2"
 
@@ -45,12 +47,12 @@ def approved(env: World) -> Request:
 def test_S25_what_passed_the_gate_starts_only_while_it_is_still_that(approved: Request, meanwhile: Any) -> None:
     Request.objects.update(**meanwhile)
     with pytest.raises(step.LostClaim):
-        step._start(approved, MINE)
+        step._start(approved, MINE, all_well(GateQuestion.APPLY))
     assert not Revision.objects.exists()
 
 
 def test_S25_what_passed_the_gate_starts(approved: Request) -> None:
-    assert step._start(approved, MINE).state == "applying"
+    assert step._start(approved, MINE, all_well(GateQuestion.APPLY)).state == "applying"
 
 
 def test_S03_a_deletion_written_into_the_record_of_a_reviewed_plan_is_found(approved: Request) -> None:

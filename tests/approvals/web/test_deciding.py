@@ -166,7 +166,7 @@ def test_S46_whoever_saves_again_what_somebody_unknown_wrote_is_not_its_author(e
     assert ada.post(f"{POLICIES}/new", POLICY).status_code == 302
     DecidingObject.objects.update(authors=[{}])
     for changes, authors in (({}, 1), ({"description": "hers"}, 2)):
-        version = DecidingObject.objects.get().resource_version
+        version = DecidingObject.objects.get().version
         edited = {**POLICY, "allowKnownPowers": "", "version": version, **changes}
         assert ada.post(f"{POLICIES}/of/prod/calm/edit", edited).status_code == 302
         known = DecidingObject.objects.get().authors

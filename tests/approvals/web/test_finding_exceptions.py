@@ -59,7 +59,7 @@ def test_S02_who_may_not_confirm_is_told_what_would_allow_it(env: World, browse:
     assert browse(env.bert).post(f"{WEB}/confirm", {"generation": "1"}).status_code == 403
     env.kubernetes.closed.add("findingexceptions")
     cache.clear()
-    assert browse(env.ada).post(f"{WEB}/confirm", {"generation": "1"}).status_code == 404
+    assert browse(env.ada).post(f"{WEB}/confirm", {"generation": "1"}).status_code == 403
     assert browse(env.ada).post("/rules/approval-rules/of/prod/web/confirm", {"generation": "1"}).status_code == 404
 
 

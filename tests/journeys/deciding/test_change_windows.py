@@ -164,6 +164,6 @@ def test_what_nobody_can_read_holds_what_it_might_select(
     site = sandbox_site
     write(site, written, "unread", dtstart="2026-12-04T18:00:00", timeZone="Mars/Olympus")
     request = site.approve(prepare(site, registry, "unread"))
-    assert request.problem_code == "outside-window"
+    assert request.problem_code == "window-unreadable"
     assert "cannot be read, so it holds what it might select: spec.timeZone is 'Mars/Olympus'" in request.problem
     assert site.approve(prepare(site, registry, "another")).state == "applied"

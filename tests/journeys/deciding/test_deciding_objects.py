@@ -53,7 +53,7 @@ def test_a_rule_is_seen_shown_and_forgotten(sandbox_site: DeployedSite) -> None:
     do(ShowDecidingObject(row.pk))
     (ready,) = site.api.get(ref)["status"]["conditions"]
     assert (ready["status"], ready["observedGeneration"]) == ("False", 2)
-    assert "so it holds the requests that it might select: spec.when" in ready["message"]
+    assert "its condition cannot be evaluated, so the request is selected: spec.when" in ready["message"]
 
     site.api.delete(ref)
     assert ref.name not in names(live_objects(site.cluster, ApprovalRule, site.api))

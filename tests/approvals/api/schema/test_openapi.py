@@ -65,6 +65,7 @@ OTHERS = {
     "api-token-prove": "tokens/current/prove",
     "api-sign-in-issuers": "sign-in/issuers",
     "api-sign-in-exchange": "sign-in/exchange",
+    "api-check-run": "checks/00000000-0000-0000-0000-000000000000",
 }
 # Outside of the router, and only read.
 PAGES = {"api-schema": "schema", "api-docs": "docs"}

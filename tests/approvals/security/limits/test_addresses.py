@@ -131,6 +131,8 @@ CLOSED = {
     "deployment-delete",
     "policy",
     "policy-edit",
+    "policy-move",
+    "guard-change",
     "cluster-stop",
     "request-apply-at",
     "request-run-check",
