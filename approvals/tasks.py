@@ -16,17 +16,8 @@ from approvals.catalogs.schedule import catalogs_to_show, schedule_rereads
 from approvals.chat import deliveries
 from approvals.clock import database_now
 from approvals.errors import StoreUnavailable
-from approvals.ledger import (
-    check_runs,
-    claims,
-    deciding_objects,
-    drifts,
-    optionals,
-    pivots,
-    references,
-    rollouts,
-    strays,
-)
+from approvals.ledger import claims, drifts, optionals, pivots, references, rollouts, strays
+from approvals.ledger.deciding import check_runs, deciding_objects
 from approvals.lifecycle import AT_WORK, OPEN, State
 from approvals.models import (
     BundleComparison,

@@ -72,7 +72,9 @@ class DecidingKind(ABC):
     form: ClassVar[tuple[FormField, ...]] = ()
     if_unknown: ClassVar[str] = "the request is selected"  # what follows where `when` cannot be evaluated
     asks: ClassVar[str] = "Asks for"  # what its summary is called
-    needs_people: ClassVar[bool] = False  # whether it counts only once people stand behind it (ledger.confirmations)
+    needs_people: ClassVar[bool] = (
+        False  # whether it counts only once people stand behind it (ledger.deciding.confirmations)
+    )
     has_description: ClassVar[bool] = True
     # Where the spec has its selector, and which parts of it; whether it has `when` as well.
     selector_place: ClassVar[str] = "selector"

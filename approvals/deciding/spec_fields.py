@@ -68,7 +68,9 @@ class SpecFields:
         for one in found:
             is_text = isinstance(one, str) and 0 < len(one) <= LONGEST_TEXT and "\0" not in one
             if not is_text or (allowed and one not in allowed):
-                expected = f"one of {', '.join(allowed)}" if allowed else f"a text of 1 to {LONGEST_TEXT} characters"
+                expected = (
+                    f"one of {', '.join(allowed)}" if allowed else f"a text of 1 to {LONGEST_TEXT} characters, no NUL"
+                )
                 raise self._wrong(name, one, expected)
         return tuple(found)
 

@@ -25,7 +25,8 @@ from approvals.deciding.spec_fields import SpecFields, UnreadableObject
 from approvals.errors import TooManyRules
 from approvals.gate.facts import ExceptionFacts
 from approvals.gate.policies import facts_of, reviewed_report, worst_new_of
-from approvals.ledger import check_runs, confirmations, labels
+from approvals.ledger import labels
+from approvals.ledger.deciding import check_runs, confirmations
 from approvals.ledger.pivots import has_requested
 from approvals.models import Cluster, DecidingObject, Policy, Report, Request
 from approvals.policy.built_in import BUILT_IN

@@ -13,7 +13,8 @@ from approvals.audit import Actor
 from approvals.catalogs.schedule import forget_catalog
 from approvals.clock import database_now
 from approvals.errors import CouldNotAsk, InvalidInput, KeyMissing, NotFound
-from approvals.ledger import pivots, policy_rows
+from approvals.ledger import pivots
+from approvals.ledger.deciding import policy_rows
 from approvals.locks import for_change
 from approvals.models import BundleComparison, BundleDeployment, Catalog, Cluster
 from approvals.services import identity

@@ -30,7 +30,7 @@ from approvals.gate.people import LETS_GO
 from approvals.gate.remedies import MAKE_WAY
 from approvals.gate.reviewer_checks import Checked
 from approvals.gate.rights import may_be_own
-from approvals.ledger import deciding_objects
+from approvals.ledger.deciding import deciding_objects
 from approvals.ledger.holds import check_apply_at, is_same_minute, keep_apply_at
 from approvals.ledger.moves import locked, move
 from approvals.ledger.pivots import AskedRequest, has_requested

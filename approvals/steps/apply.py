@@ -25,7 +25,8 @@ from approvals.gate import Approved, NoLongerWished, reader, reviewed_report
 from approvals.gate.facts import NOT_READ, Fact, Known, Unseen, value_of
 from approvals.gate.judge import FRESH, check_rings, check_windows
 from approvals.gate.plan_options import moments_of
-from approvals.ledger import check_runs, claims, moves, optionals, pivots, rounds, strays
+from approvals.ledger import claims, moves, optionals, pivots, rounds, strays
+from approvals.ledger.deciding import check_runs
 from approvals.ledger.holds import note_hold
 from approvals.ledger.moves import both_locked, locked, move
 from approvals.lifecycle import Event, State

@@ -19,7 +19,8 @@ from approvals.gate.deletions import WORDS
 from approvals.gate.facts import PolicyFacts, Unreviewed, value_of
 from approvals.gate.people import break_glass_of, change_requests, count, is_grant, may_use_account
 from approvals.gate.rules import standings
-from approvals.ledger import check_runs, claims, moves, policy_rows, rounds
+from approvals.ledger import claims, moves, rounds
+from approvals.ledger.deciding import check_runs, policy_rows
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import Policy, Request, Review, Verdict

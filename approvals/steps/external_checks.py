@@ -21,7 +21,8 @@ from approvals.deciding.external_checks import CheckStage
 from approvals.gate import GateFacts
 from approvals.gate.facts import Known, value_of
 from approvals.gate.remedies import CHECK_CODES
-from approvals.ledger import check_runs, claims
+from approvals.ledger import claims
+from approvals.ledger.deciding import check_runs
 from approvals.ledger.moves import locked
 from approvals.lifecycle import State
 from approvals.models import CheckRun, CheckSecret, Report, Request

@@ -21,7 +21,7 @@ from approvals import kubectl_reviews, wake
 from approvals.access.port import connect
 from approvals.catalogs.schedule import forget_catalog, observe_catalog
 from approvals.deciding.table import BY_NAME
-from approvals.ledger import deciding_objects
+from approvals.ledger.deciding import deciding_objects
 from approvals.ledger.pivots import person_record
 from approvals.models import Catalog, DecidingObject, Request
 from approvals.steps.mirroring.mirror import WRITING

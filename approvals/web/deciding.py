@@ -23,7 +23,7 @@ from approvals.deciding.selector import SEVERITIES
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_SLUG, KINDS
 from approvals.errors import Changed, InvalidInput, NotAsExpected
-from approvals.ledger.confirmations import ready_state
+from approvals.ledger.deciding.confirmations import ready_state
 from approvals.lifecycle import State
 from approvals.models import CheckSecret, Cluster, DecidingObject, Request
 from approvals.policy import FACTS

@@ -27,7 +27,7 @@ DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class Touched:
     """What a pass looks at: the `spaces` in which something changed, what was written, and the uids that are gone."""
 
     spaces: set[str]
@@ -77,18 +77,18 @@ class Controllers(threading.Thread):
                 if self._store.version == seen:
                     self._store.moved.wait(TICK_SECONDS)
                     continue
-                scope, seen = self._scope_since(seen), self._store.version
-                for space in sorted(scope.spaces):
+                touched, seen = self._touched_since(seen), self._store.version
+                for space in sorted(touched.spaces):
                     self._try(self._look_at_namespace, space)
-                self._try(self._collect_garbage, scope)
-                if scope.has(RBAC_GROUP, "clusterroles"):
+                self._try(self._collect_garbage, touched)
+                if touched.has(RBAC_GROUP, "clusterroles"):
                     self._try(self._aggregate)
 
-    def _scope_since(self, version: int | None) -> Scope:
+    def _touched_since(self, version: int | None) -> Touched:
         with contextlib.suppress(StatusRefusal):  # more has changed than is remembered
             if version is not None:
-                return Scope.of(self._store.since(version))
-        return Scope.at(self._store.all_keys())
+                return Touched.of(self._store.since(version))
+        return Touched.at(self._store.all_keys())
 
     def _try(self, step: Callable[..., None], *about: Any) -> None:
         try:
@@ -326,9 +326,9 @@ class Controllers(threading.Thread):
         if kept != (obj.get("status") or {}):
             self._store.put((*where, meta["namespace"], meta["name"]), {**obj, "status": kept})
 
-    def _collect_garbage(self, scope: Scope) -> None:
+    def _collect_garbage(self, touched: Touched) -> None:
         """Dependents of what is gone go too; what waits only for its dependents goes after them."""
-        for key in sorted(scope.written.union(*map(self._store.owned_by, scope.gone))):
+        for key in sorted(touched.written.union(*map(self._store.owned_by, touched.gone))):
             obj = self._store.get(key)
             if obj is None:
                 continue
@@ -337,7 +337,7 @@ class Controllers(threading.Thread):
                 obj["metadata"].get("deletionTimestamp") and obj["metadata"].get("finalizers") == ["foregroundDeletion"]
             ):
                 self._store.remove(key)
-        if not scope.has(*DEFINITIONS):
+        if not touched.has(*DEFINITIONS):
             return
         served = {
             (definition["spec"]["group"], definition["spec"]["names"]["plural"])

@@ -11,7 +11,7 @@ from approvals.clock import database_now
 from approvals.deciding.external_checks import LONGEST_ADDRESS, LONGEST_MESSAGE, CheckOutcome
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
-from approvals.ledger.confirmations import ready_state
+from approvals.ledger.deciding.confirmations import ready_state
 from approvals.models import CheckRun, DecidingObject
 
 

@@ -17,8 +17,8 @@ from approvals.deciding.external_checks import LONGEST_MESSAGE, CheckOutcome, Ex
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.errors import CheckTokenRefused, InvalidInput, NotFound, NotOpen
 from approvals.gate import reviewer_checks
-from approvals.ledger import check_runs, deciding_objects
-from approvals.ledger.check_runs import CheckAnswer
+from approvals.ledger.deciding import check_runs, deciding_objects
+from approvals.ledger.deciding.check_runs import CheckAnswer
 from approvals.ledger.moves import locked
 from approvals.models import CheckRun, CheckSecret, Cluster, DecidingObject
 from approvals.services.reviews import find_request

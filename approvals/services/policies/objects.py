@@ -18,7 +18,7 @@ from approvals.deciding.kinds import VERSION, DecidingKind
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.errors import InvalidInput, NotAllowed, NotAsExpected, NotFound
 from approvals.gate.deciding_objects import policy_of_object, policy_of_row
-from approvals.ledger import confirmations, deciding_objects
+from approvals.ledger.deciding import confirmations, deciding_objects
 from approvals.models import Cluster, DecidingObject, Policy
 from approvals.policy import BadExpression
 from approvals.selectors.change_stops import is_stop

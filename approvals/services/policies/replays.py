@@ -24,7 +24,7 @@ from approvals.errors import CouldNotAsk, InvalidInput
 from approvals.gate.explanation import find_terms, reader_facts, recorded_waivers
 from approvals.gate.policies import find_obstacle_for_all
 from approvals.ledger import labels
-from approvals.ledger.deciding_objects import check_expressions
+from approvals.ledger.deciding.deciding_objects import check_expressions
 from approvals.ledger.pivots import has_requested
 from approvals.models import Cluster, Report, Request, Verdict
 from approvals.policy import POLICY, BadExpression, check_compiled, check_form

@@ -15,7 +15,7 @@ from approvals.clock import database_now
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, NotFound
 from approvals.gate.deciding_objects import policy_of_row
 from approvals.gate.rights import UNKNOWN_AUTHOR
-from approvals.ledger.deciding_objects import look_again
+from approvals.ledger.deciding.deciding_objects import look_again
 from approvals.lifecycle import State
 from approvals.locks import for_change
 from approvals.models import BundleDeployment, Cluster, Policy, Request

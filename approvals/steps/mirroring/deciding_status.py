@@ -14,8 +14,8 @@ from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
 from approvals.gate.rights import UNKNOWN_AUTHOR
 from approvals.ledger import claims
-from approvals.ledger.confirmations import ready_state
-from approvals.ledger.deciding_objects import check_expressions, look_again, postpone_showing, record_shown
+from approvals.ledger.deciding.confirmations import ready_state
+from approvals.ledger.deciding.deciding_objects import check_expressions, look_again, postpone_showing, record_shown
 from approvals.models import DecidingObject
 from approvals.policy import BadExpression
 from approvals.steps.mirroring.conditions import Condition

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from approvals.ledger.deciding_objects import observe
+from approvals.ledger.deciding.deciding_objects import observe
 from tests.approvals.api.conftest import Call, problem_of
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.windows import STOP

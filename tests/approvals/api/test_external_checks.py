@@ -9,7 +9,7 @@ import pytest
 from django.core.cache import cache
 
 from approvals import rate_limits
-from approvals.ledger import check_runs
+from approvals.ledger.deciding import check_runs
 from approvals.models import CheckRun, Request
 from approvals.rate_limits.clients import Door
 from approvals.steps import evaluate

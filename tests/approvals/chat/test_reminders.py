@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from approvals.chat.tools.slack import Slack
-from approvals.ledger import deciding_objects
+from approvals.ledger.deciding import deciding_objects
 from approvals.models import Report, Request
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.policies import look

@@ -27,7 +27,7 @@ RIGHTS = {
 # The evaluator of policies and constraints; a policy that is saved is compiled, and asked about nothing.
 EVALUATES = {
     *("gate/deciding_objects.py", "gate/live_spec.py", "gate/policies.py"),
-    *("ledger/deciding_objects.py", "services/policies/rows.py"),
+    *("ledger/deciding/deciding_objects.py", "services/policies/rows.py"),
 }
 # What people are told of policies, by the facts that each may know: nothing is decided by it.
 EXPLAINS = {"gate/explanation.py", "services/policies/replays.py"}

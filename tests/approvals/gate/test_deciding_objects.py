@@ -9,7 +9,7 @@ import pytest
 from approvals.deciding.approval_rules import ApprovalRule
 from approvals.gate.deciding_objects import conditions_of, host_of, live_objects, selected_by
 from approvals.gate.policies import reviewed_report
-from approvals.ledger import deciding_objects
+from approvals.ledger.deciding import deciding_objects
 from approvals.models import Report, Request
 from provisioner.errors import TryLater
 from tests.support.approvals.fixtures import World

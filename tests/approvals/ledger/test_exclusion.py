@@ -27,6 +27,8 @@ from approvals.models import BundleDeployment, Cluster, Content, Request, Revisi
 from approvals.steps import apply as step
 from approvals.gate import Waiting as NotNow
 from approvals.steps.running.correct import check_running
+from approvals.gate.answers import GateQuestion
+from approvals.gate.facts import GateFacts
 def approved(name):
     meta = {"name": name, "uid": name, "generation": 1, "resourceVersion": "1"}
     spec = {"installNamespace": "n", "serviceAccountName": "s", "sources": []}
@@ -47,7 +49,7 @@ def approved(name):
     return Request.objects.get(pk=request.pk)
 def start(request):
     try:
-        step._start(request, "applier")
+        step._start(request, "applier", GateFacts(GateQuestion.APPLY, None, timezone.now()))
         return "started"
     except claims.Busy as busy:
         return busy.code

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from approvals import access
-from approvals.ledger.deciding_objects import forget, observe
+from approvals.ledger.deciding.deciding_objects import forget, observe
 from approvals.models import Policy, PolicyEvaluation, Request, Review
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.policies import HARMLESS, allow, look, save

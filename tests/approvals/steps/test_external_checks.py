@@ -14,7 +14,7 @@ from standardwebhooks import Webhook
 from approvals import services
 from approvals.clock import database_now
 from approvals.deciding.external_checks import ExternalCheck
-from approvals.ledger import check_runs, deciding_objects
+from approvals.ledger.deciding import check_runs, deciding_objects
 from approvals.models import CheckRun, CheckSecret, Request
 from approvals.steps import evaluate
 from approvals.steps.external_checks import SendCheckRun

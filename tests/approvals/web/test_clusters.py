@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from approvals.ledger.deciding_objects import observe
+from approvals.ledger.deciding.deciding_objects import observe
 from approvals.models import AuditEntry, DecidingObject
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.cache import cache
 
-from approvals.ledger.deciding_objects import forget
+from approvals.ledger.deciding.deciding_objects import forget
 from approvals.models import DecidingObject, Policy, Request
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, text_of

@@ -14,7 +14,7 @@ from approvals import services
 from approvals.clock import database_now
 from approvals.deciding.external_checks import ExternalCheck
 from approvals.errors import CheckClosed, CheckTokenRefused, DigestMoved, InvalidInput, NotAllowed, NotFound, NotOpen
-from approvals.ledger import check_runs, deciding_objects
+from approvals.ledger.deciding import check_runs, deciding_objects
 from approvals.models import AuditEntry, CheckRun, CheckSecret, Request, Review
 from approvals.services.policies.external_checks import MOST_RUNS
 from approvals.steps import evaluate

@@ -20,7 +20,7 @@ from approvals.clock import database_now
 from approvals.deciding.kinds import DecidingKind, ReadyState
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
-from approvals.ledger.deciding_objects import look_again
+from approvals.ledger.deciding.deciding_objects import look_again
 from approvals.ledger.digests import digest_of
 from approvals.locks import for_change
 from approvals.models import Cluster, Confirmation, DecidingObject

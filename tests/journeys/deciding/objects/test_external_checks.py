@@ -12,7 +12,7 @@ import time_machine
 
 from approvals import services
 from approvals.clock import database_now
-from approvals.ledger import check_runs
+from approvals.ledger.deciding import check_runs
 from approvals.models import BundleDeployment, CheckRun, CheckSecret, DecidingObject, Request
 from approvals.steps.external_checks import SendCheckRun
 from approvals.steps.mirroring.deciding_status import ShowDecidingObject

@@ -22,7 +22,8 @@ from approvals.deciding.kinds import DecidingKind
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
 from approvals.errors import Awaits
-from approvals.ledger import policy_rows, retries
+from approvals.ledger import retries
+from approvals.ledger.deciding import policy_rows
 from approvals.ledger.digests import digest_of
 from approvals.lifecycle import OPEN, State
 from approvals.locks import for_change

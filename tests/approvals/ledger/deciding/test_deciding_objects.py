@@ -11,8 +11,8 @@ from approvals.audit import Actor
 from approvals.clock import database_now
 from approvals.deciding.approval_rules import ApprovalRule
 from approvals.gate.deciding_objects import seen_objects
-from approvals.ledger import deciding_objects
-from approvals.ledger.deciding_objects import FORGOTTEN, MOST_EARLIER, clear_gone, forget, observe
+from approvals.ledger.deciding import deciding_objects
+from approvals.ledger.deciding.deciding_objects import FORGOTTEN, MOST_EARLIER, clear_gone, forget, observe
 from approvals.models import AuditEntry, DecidingObject, Request
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World

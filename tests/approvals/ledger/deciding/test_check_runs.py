@@ -6,8 +6,8 @@ import pytest
 from django.db import transaction
 
 from approvals.deciding.external_checks import CheckOutcome, ExternalCheck, SelectedCheck
-from approvals.ledger import check_runs
-from approvals.ledger.check_runs import CheckAnswer
+from approvals.ledger.deciding import check_runs
+from approvals.ledger.deciding.check_runs import CheckAnswer
 from approvals.ledger.moves import locked
 from approvals.models import CheckRun, Request
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from approvals.ledger import deciding_objects
+from approvals.ledger.deciding import deciding_objects
 from approvals.models import BundleDeployment, DecidingObject, Request
 from approvals.steps.mirroring.deciding_status import ShowDecidingObject
 from approvals.watch.own_kinds import SeenDecidingObjects

@@ -10,9 +10,9 @@ from django.contrib.auth.models import User
 from approvals import access
 from approvals.clock import database_now
 from approvals.errors import InvalidInput, NotAllowed, NotAsExpected, NotFound, Refused
-from approvals.ledger import deciding_objects
-from approvals.ledger.confirmations import confirm as keep
-from approvals.ledger.confirmations import people_behind, ready_state
+from approvals.ledger.deciding import deciding_objects
+from approvals.ledger.deciding.confirmations import confirm as keep
+from approvals.ledger.deciding.confirmations import people_behind, ready_state
 from approvals.models import AuditEntry, Confirmation, DecidingObject, KubernetesIdentity
 from tests.support.approvals.exceptions import confirm, second_person, spec_of, write
 from tests.support.approvals.fixtures import World
@@ -141,8 +141,10 @@ def test_a_confirmation_has_the_requests_looked_at_and_the_cluster_told(
     told, looked = list[int](), list[str]()
     row, carla = write(env), second_person(env)
     DecidingObject.objects.update(show_at=None)
-    monkeypatch.setattr("approvals.ledger.confirmations.wake.deciding_object", told.append)
-    monkeypatch.setattr("approvals.ledger.confirmations.look_again", lambda cluster: looked.append(cluster.name))
+    monkeypatch.setattr("approvals.ledger.deciding.confirmations.wake.deciding_object", told.append)
+    monkeypatch.setattr(
+        "approvals.ledger.deciding.confirmations.look_again", lambda cluster: looked.append(cluster.name)
+    )
     keep(row=row, spec=row.spec, by=acting(carla), access_reason="by rule", via="rest")
     keep(row=row, spec=row.spec, by=acting(carla), access_reason="by rule", via="rest")
     assert (told, looked) == ([row.pk], ["prod"])

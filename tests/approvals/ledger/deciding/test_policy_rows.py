@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from approvals.ledger.deciding_objects import forget, observe
+from approvals.ledger.deciding.deciding_objects import forget, observe
 from approvals.models import DecidingObject, Policy
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.policies import save

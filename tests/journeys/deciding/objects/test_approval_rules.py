@@ -10,7 +10,8 @@ import yaml
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from approvals.ledger import deciding_objects, pivots
+from approvals.ledger import pivots
+from approvals.ledger.deciding import deciding_objects
 from approvals.models import BundleDeployment, DecidingObject, KubernetesIdentity, Request
 from approvals.steps.mirroring.deciding_status import ShowDecidingObject
 from approvals.watch.own_kinds import SeenDecidingObjects

@@ -1,0 +1,1 @@
+"""What is kept of objects that say how requests are decided."""

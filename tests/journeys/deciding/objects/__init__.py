@@ -1,0 +1,1 @@
+"""Objects of a cluster that say how requests are decided."""
