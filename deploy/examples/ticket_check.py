@@ -3,7 +3,7 @@
     TICKET_SECRET=whsec_… PRATIQUE_URL=https://pratique.example.com python3 ticket_check.py tickets.json 8080
 
 `tickets.json` has the state of each ticket, as `{"CHG-7": "approved"}`; ask your ticket system in `judge` instead.
-docs/operating/deciding/external-checks.md says what Pratique sends and expects. Run it behind a proxy that speaks TLS.
+docs/reviewing/external-checks.md says what Pratique sends and expects. Run it behind a proxy that speaks TLS.
 """
 
 from __future__ import annotations

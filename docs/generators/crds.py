@@ -101,7 +101,7 @@ def externalcheck() -> str:
     return _page(
         "externalchecks.yaml",
         "An ExternalCheck names another system that has to pass requests of its cluster, or says something about them. "
-        "[External checks](../operating/deciding/external-checks.md) has the events, the answers and an example.",
+        "[External checks](../reviewing/external-checks.md) has the events, the answers and an example.",
     )
 
 
