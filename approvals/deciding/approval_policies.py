@@ -59,8 +59,13 @@ class ApprovalPolicy(DecidingKind):
         FormField(
             "validationActions",
             "Action",
-            "Deny for a guard, Approve for a grant, or Audit, which only records what it would do.",
-            is_lines=True,
+            "Choose one: Deny for a guard, Approve for a grant, or Audit.",
+            is_list=True,
+            choices=(
+                (str(ValidationAction.DENY), "Deny: a guard that holds requests"),
+                (str(ValidationAction.APPROVE), "Approve: a grant that approves requests"),
+                (str(ValidationAction.AUDIT), "Audit: only record what it would do"),
+            ),
             is_required=True,
         ),
         FormField(

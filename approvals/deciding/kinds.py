@@ -21,8 +21,8 @@ SELECTOR_PARTS = ("names", "matchLabels", "formats", "sourceHosts", "packages", 
 class FormField:
     """A field of the page's form beside those that every kind has. `path` is its place in the spec, `rows` makes it a
     text of several lines. One that `is_yaml` holds a list of mappings written as YAML, such as `example`, one that
-    `is_lines` a list of texts, one a line, one that `is_number` a whole number, and one that `is_flag` is a checkbox.
-    Of `choices` one is chosen, or any number of them where it `is_list`."""
+    `is_number` a whole number, and one that `is_flag` is a checkbox. Of `choices` one is chosen, or any number of them
+    where it `is_list`."""
 
     path: str
     label: str
@@ -35,7 +35,6 @@ class FormField:
     is_required: bool = False
     is_number: bool = False
     is_flag: bool = False
-    is_lines: bool = False
     example: str = "- {name: security, groups: [security]}"
 
 

@@ -134,10 +134,6 @@ def _field(field: FormField) -> forms.Field:
     if field.is_list:
         boxes = forms.CheckboxSelectMultiple()
         return forms.MultipleChoiceField(choices=field.choices, required=field.is_required, widget=boxes, **about)
-    if field.is_lines:
-        lines = LinesField(**about)
-        lines.required = field.is_required
-        return lines
     if field.is_flag:
         return forms.BooleanField(required=False, **about)
     if field.choices:

@@ -17,6 +17,7 @@ from approvals.deciding.change_windows import ChangeWindow, HeldChange, WindowTy
 from approvals.deciding.kinds import VERSION, DecidingKind
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.errors import InvalidInput, NotAllowed, NotAsExpected, NotFound
+from approvals.gate import reviewer_checks
 from approvals.gate.deciding_objects import policy_of_object, policy_of_row
 from approvals.ledger.deciding import confirmations, deciding_objects
 from approvals.models import Cluster, DecidingObject, Policy
@@ -105,8 +106,7 @@ def confirm_object(
     if found != generation:
         raise NotAsExpected(f"{kind.kind} {name} is at generation {found}, not {generation}: read it again")
     identity = access.acting_as(by, cluster)
-    if not access.is_human(identity):
-        raise NotAllowed(f"{identity.username} is a machine account, and those cannot confirm a {kind.words}")
+    reviewer_checks.check_human(by, identity, f"confirm a {kind.words}")
     permission = access.may(by, cluster, "approve", resource=kind.plural, name=name, fresh=True)
     permission.check()
     spec = dict(live["spec"])
