@@ -79,11 +79,10 @@ def confirm(
     if is_new:
         locked.show_at = now
         locked.save(update_fields=["show_at"])
-        about = {"kind": row.kind, "name": row.name, "cluster": row.cluster.name, "digest": found.digest}
-        facts = {**about, "spec": dict(spec)}
-        audit.record(verb="deciding-object.confirmed", actor=Actor(by.name, via), facts=facts)
         look_again(row.cluster)
         wake.deciding_object(row.pk)
+        about = {"kind": row.kind, "name": row.name, "cluster": row.cluster.name, "specDigest": found.digest}
+        audit.record(verb="deciding-object.confirmed", actor=Actor(by.name, via), facts=about)
     return locked
 
 

@@ -69,6 +69,8 @@ def observe(
         row.authors = _add_author([], writer, is_next=generation == 1)
         is_news = is_new_spec = True
     elif (row.gone_at or generation < row.generation) and not is_listed:
+        if actor:  # what somebody wrote here was overwritten before we came to keep it
+            _record(row, "changed", actor, spec)
         return None
     else:
         is_new_spec = _take_spec(row, spec, generation, writer, now)
@@ -85,12 +87,12 @@ def observe(
     row.generation, row.resource_version = generation, str(meta["resourceVersion"])
     row.labels, row.seen_at = dict(meta.get("labels") or {}), now
     row.save()
-    if is_news or actor:
-        _record(row, verb, actor)
     if is_news and kind == ApprovalPolicy.kind:
         policy_rows.keep_row(row, is_new_spec=is_new_spec)
     if is_news:
         look_again(cluster)
+    if is_news or actor:
+        _record(row, verb, actor)
     return row if is_news or row.show_at == now else None
 
 
@@ -116,15 +118,15 @@ def forget(*, cluster: Cluster, uid: str, actor: Actor | None = None, is_gone: b
     row = for_change(DecidingObject.objects.filter(cluster=cluster, uid=uid)).first()
     if row is None or (row.gone_at and not actor):
         return
-    _record(row, "deleted", actor)
     if is_gone and row.gone_at is None:
         _end(row, database_now())
         look_again(cluster)
+    _record(row, "deleted", actor)
 
 
-def _record(row: DecidingObject, verb: str, actor: Actor | None) -> None:
+def _record(row: DecidingObject, verb: str, actor: Actor | None, spec: Mapping[str, Any] | None = None) -> None:
     """What was done to it: the spec stands in the cluster, and whoever may not get it there reads no more than this."""
-    digest = digest_of([json.dumps(row.spec, sort_keys=True)])
+    digest = digest_of([json.dumps(row.spec if spec is None else spec, sort_keys=True)])
     about = {"kind": row.kind, "name": row.name, "cluster": row.cluster.name, "specDigest": digest}
     if actor:
         audit.record(verb=f"deciding-object.{verb}", actor=actor, facts=about)
