@@ -58,10 +58,6 @@ class DecidingObjectSerializer(serializers.ModelSerializer[DecidingObject]):
         return dict(ReadySerializer(ready_state(row, database_now())).data)
 
 
-class ConfirmationInput(serializers.Serializer[Any]):
-    generation = serializers.IntegerField(min_value=1, help_text="metadata.generation of the object as you read it")
-
-
 class DecidingSpecInput(serializers.Serializer[Any]):
     spec = serializers.DictField(help_text="the whole spec, which replaces the present one")
 
