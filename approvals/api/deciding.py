@@ -16,6 +16,7 @@ from approvals import access, services
 from approvals.api.authentication import caller_of
 from approvals.api.resources import VIA, ClusterScoped, stated_etags, valid
 from approvals.api.serializers.deciding import (
+    ConfirmationInput,
     DecidingObjectInput,
     DecidingObjectSerializer,
     DecidingSpecInput,
@@ -76,10 +77,13 @@ class DecidingViewSet(ClusterScoped):
         services.delete_object(**self._written(request), via=VIA)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
-    @extend_schema(parameters=[IF_MATCH], request=None, responses=DecidingObjectSerializer)
+    @extend_schema(request=ConfirmationInput, responses=DecidingObjectSerializer)
     def confirm(self, request: Http, **_: Any) -> Response:
-        """Stand behind the object as a second person; 412 if it is not at the version in If-Match, 428 without one."""
-        return self._shown(services.confirm_object(**self._written(request), via=VIA))
+        """Stand behind the object as it is at this version, as a second person; 412 if it is at another one."""
+        cluster = self._cluster(self._name)
+        wish = valid(ConfirmationInput(data=request.data))
+        about: dict[str, Any] = {"by": caller_of(request), "cluster": cluster, "kind": self.of, "name": self._name}
+        return self._shown(services.confirm_object(**about, version=wish["version"], via=VIA))
 
     @property
     def _name(self) -> str:

@@ -58,6 +58,10 @@ class DecidingObjectSerializer(serializers.ModelSerializer[DecidingObject]):
         return dict(ReadySerializer(ready_state(row, database_now())).data)
 
 
+class ConfirmationInput(serializers.Serializer[Any]):
+    version = serializers.CharField(max_length=100, help_text="`version` of the object as you read it")
+
+
 class DecidingSpecInput(serializers.Serializer[Any]):
     spec = serializers.DictField(help_text="the whole spec, which replaces the present one")
 

@@ -243,7 +243,7 @@ def test_S14_a_policy_that_asks_for_labels_is_asked_with_every_set_of_them(
     labelled(env, tier="prod")
     relabel(env, tier="test")
     Request.objects.update(state="in_review")
-    request = world.in_review(Request.objects.get())
+    request = Request.objects.get()
     action = "Deny" if effect == "Guard" else "Approve"
     spec = {"effect": effect, "validations": [{"expression": expression}], "validationActions": [action]}
     meta = {"name": "by-tier", "uid": "u-1", "generation": 1, "resourceVersion": "1"}

@@ -9,6 +9,7 @@ import pytest
 from approvals import services
 from approvals.audit import Actor
 from approvals.gate.deciding_objects import load_policies
+from approvals.ledger.deciding import deciding_objects
 from approvals.ledger.deciding.deciding_objects import forget, observe
 from approvals.models import AuditEntry, DecidingObject, Policy, Request
 from tests.support.approvals.fixtures import World
@@ -93,14 +94,14 @@ def test_the_watch_and_a_door_of_ours_may_see_a_new_object_at_one_moment(
     env: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other one inserts its row between our look and our insert."""
-    kept = DecidingObject.save
+    kept = deciding_objects._add_author
 
-    def save_after_the_watch(row: DecidingObject, **more: Any) -> None:
-        monkeypatch.setattr(DecidingObject, "save", kept)
+    def add_author_after_the_watch(*about: Any, **more: Any) -> list[Any]:
+        monkeypatch.setattr(deciding_objects, "_add_author", kept)
         see(env, GUARD, 1)
-        kept(row, **more)
+        return kept(*about, **more)
 
-    monkeypatch.setattr(DecidingObject, "save", save_after_the_watch)
+    monkeypatch.setattr(deciding_objects, "_add_author", add_author_after_the_watch)
     see(env, GUARD, 1, ADA, actor=Actor("ada", "rest"))
     row = DecidingObject.objects.get(uid="u-1")
     assert (row.writers, row.authors) == ([ADA], [ADA])
