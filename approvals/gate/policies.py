@@ -233,7 +233,7 @@ def _facts_by_labels(loaded: LoadedPolicy, request: Request, facts: policy.Facts
     texts = [document.expression, *(condition.expression for condition in document.match_conditions)]
     if not any("labels" in text for text in texts):
         return [facts]
-    known = [{**facts, "labels": own} for own in labels.sets_of(request)]
+    known: list[policy.Facts] = [{**facts, "labels": own} for own in labels.sets_of(request)]
     return known if labels.are_all_kept(request) else None
 
 
