@@ -296,7 +296,7 @@ def read_exceptions(request: Request, report: Report, api: Api | None) -> tuple[
         why_not = "" if ready.is_ready else ready.words
         why_not = why_not or ("everybody who stands behind it requested this change" if is_own else "")
         names = tuple(person.username for person in people)
-        facts = ExceptionFacts(row.name, known.reason, known.ticket, known.expires, names, fingerprints, why_not)
+        facts = ExceptionFacts(row.name, known.description, known.ticket, known.expires, names, fingerprints, why_not)
         fitting.append((facts, known))
     conditions = conditions_of(request, report, [known.when for _, known in fitting])
     found, taken = list[ExceptionFacts](), set[str]()
