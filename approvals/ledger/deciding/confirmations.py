@@ -6,7 +6,6 @@ one spec; where anything in it changes, it counts no longer (decision 0097).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -21,7 +20,7 @@ from approvals.deciding.kinds import DecidingKind, ReadyState
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
 from approvals.ledger.deciding.deciding_objects import look_again
-from approvals.ledger.digests import digest_of
+from approvals.ledger.digests import digest_of_spec
 from approvals.locks import for_change
 from approvals.models import Cluster, Confirmation, DecidingObject
 from provisioner.values import Identity
@@ -85,7 +84,3 @@ def confirm(
         look_again(row.cluster)
         wake.deciding_object(row.pk)
     return locked
-
-
-def digest_of_spec(spec: Mapping[str, Any]) -> str:
-    return digest_of([json.dumps(spec, sort_keys=True)])

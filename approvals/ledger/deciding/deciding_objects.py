@@ -6,7 +6,6 @@ request is open that was made then, and so is an object that is gone (decision 0
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,7 +23,7 @@ from approvals.deciding.table import BY_NAME
 from approvals.errors import Awaits
 from approvals.ledger import retries
 from approvals.ledger.deciding import policy_rows
-from approvals.ledger.digests import digest_of
+from approvals.ledger.digests import digest_of_spec
 from approvals.lifecycle import OPEN, State
 from approvals.locks import for_change
 from approvals.models import Cluster, DecidingObject, Request
@@ -124,7 +123,7 @@ def forget(*, cluster: Cluster, uid: str, actor: Actor | None = None, is_gone: b
 
 def _record(row: DecidingObject, verb: str, actor: Actor | None) -> None:
     """What was done to it: the spec stands in the cluster, and whoever may not get it there reads no more than this."""
-    digest = digest_of([json.dumps(row.spec, sort_keys=True)])
+    digest = digest_of_spec(row.spec)
     about = {"kind": row.kind, "name": row.name, "cluster": row.cluster.name, "specDigest": digest}
     if actor:
         audit.record(verb=f"deciding-object.{verb}", actor=actor, facts=about)
