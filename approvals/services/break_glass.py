@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 
 from approvals import access, wake
@@ -15,7 +14,6 @@ from approvals.clock import database_now
 from approvals.errors import InvalidInput, NotAllowed, NotOpen, SelfApproval
 from approvals.gate import reviewer_checks
 from approvals.gate.reviewer_checks import Checked
-from approvals.gate.rights import may_be_own
 from approvals.ledger.moves import locked
 from approvals.models import AFTERWARDS, BREAK_GLASS, OBJECT, Request, Review
 from approvals.selectors import debts
@@ -24,11 +22,10 @@ from approvals.services.reviews import (
     Given,
     add_review,
     check_digest,
-    check_is_others,
+    check_not_own,
     check_open_to,
     check_owes_nothing,
     find_request,
-    is_self_approval,
     record,
     review,
 )
@@ -88,9 +85,7 @@ def check_may_break_glass(by: Caller, request: Request) -> Checked:
     """What Kubernetes says of who breaks glass; raises what `break_glass` does, whatever is written in its form."""
     check_open_to(request, BREAK_GLASS)
     checked = reviewer_checks.check_breaker(by, request)
-    check_is_others(request, checked, BREAK_GLASS)
-    if checked.doubt and settings.PRATIQUE["DOUBT_WRITERS"] and not may_be_own(BREAK_GLASS):
-        raise SelfApproval(f"you may have requested this change ({checked.doubt}), so someone else must break glass")
+    check_not_own(request, checked.person, checked.doubt, "break glass", BREAK_GLASS)
     check_owes_nothing(request, checked)
     return checked
 
@@ -136,10 +131,7 @@ def _keep_afterwards(
     for broken in request.reviews.filter(round=request.round, decision=BREAK_GLASS):
         if broken.user_id == by.user.pk or checked.person.is_same(access.person_who_reviewed(broken)):
             raise SelfApproval("you broke the glass, so someone else must review it")
-    if is_self_approval(request, checked.person):
-        raise SelfApproval("you requested this change, so someone else must review it")
-    if checked.doubt and settings.PRATIQUE["DOUBT_WRITERS"] and not settings.PRATIQUE["SELF_APPROVAL"]:
-        raise SelfApproval(f"you may have requested this change ({checked.doubt}), so someone else must review it")
+    check_not_own(request, checked.person, checked.doubt, "review it")
     request.mirrored_at = None
     request.save(update_fields=["mirrored_at"])
     wake.deployment(request.deployment_id)
