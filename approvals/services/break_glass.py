@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import NotRequired, TypedDict, Unpack
 
 from django.db import transaction
 
@@ -35,6 +35,18 @@ MAX_INCIDENT = 200
 CHANNELS = (Review.Channel.BROWSER, Review.Channel.REST, Review.Channel.KUBECTL)
 
 
+class SaidOfRequest(TypedDict):
+    """What every decision on a request comes with."""
+
+    by: Caller
+    request_id: int
+    subject_digest: str
+    reason: str
+    channel: str
+    said_at: NotRequired[datetime]
+    keep: NotRequired[Callable[[Review], object]]
+
+
 def give_review(
     *,
     decision: str,
@@ -42,16 +54,16 @@ def give_review(
     acknowledges: Sequence[str] = (),
     waives: Sequence[Waiver] = (),
     apply_at: datetime | None = None,
-    **given: Any,
+    **said: Unpack[SaidOfRequest],
 ) -> Review:
-    """Whatever may be said of a request, by its decision; `given` is what `review` takes beside that."""
+    """Whatever may be said of a request, by its decision."""
     if apply_at and decision in (BREAK_GLASS, *AFTERWARDS):
         raise InvalidInput(f"only Approve takes a time to apply at; the decision is {decision}", field="apply_at")
     if decision in AFTERWARDS:
-        return review_afterwards(decision=decision, **given)
+        return review_afterwards(decision=decision, **said)
     if decision == BREAK_GLASS:
-        return break_glass(incident=incident, acknowledges=acknowledges, **given)
-    return review(decision=decision, acknowledges=acknowledges, waives=waives, apply_at=apply_at, **given)
+        return break_glass(incident=incident, acknowledges=acknowledges, **said)
+    return review(decision=decision, acknowledges=acknowledges, waives=waives, apply_at=apply_at, **said)
 
 
 def break_glass(
