@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Self
 
 from approvals.deciding.selector import Selector
+from approvals.deciding.spec_fields import UnreadableObject
 from approvals.policy.expression import POLICY
 from provisioner.expressions import Language
 
@@ -92,6 +93,14 @@ class DecidingKind(ABC):
     @abstractmethod
     def parse(cls, spec: Mapping[str, Any]) -> Self:
         """Raises UnreadableObject with the place of what is wrong."""
+
+    @classmethod
+    def read(cls, spec: Mapping[str, Any]) -> tuple[Self | None, str]:
+        """What a spec says, and ""; None where it cannot be read, and why."""
+        try:
+            return cls.parse(spec), ""
+        except UnreadableObject as exc:
+            return None, str(exc)
 
     @property
     @abstractmethod

@@ -281,9 +281,8 @@ def read_exceptions(request: Request, report: Report, api: Api | None) -> tuple[
         findings[record["rule"]].append(record)
     about, fitting = selected_by(request, report), list[tuple[ExceptionFacts, FindingException]]()
     for row in rows:
-        try:
-            known = FindingException.parse(row.spec)
-        except UnreadableObject:
+        known, _ = FindingException.read(row.spec)
+        if known is None:
             continue
         people = confirmations.people_behind(row)
         ready = known.ready([person.username for person in people], now)

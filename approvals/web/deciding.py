@@ -20,7 +20,6 @@ from approvals.deciding.change_windows import ChangeWindow
 from approvals.deciding.external_checks import ExternalCheck
 from approvals.deciding.kinds import DecidingKind, FormField
 from approvals.deciding.selector import SEVERITIES
-from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_SLUG, KINDS
 from approvals.errors import Changed, InvalidInput, NotAsExpected
 from approvals.ledger.deciding.confirmations import ready_state
@@ -337,8 +336,5 @@ def _may(http: HttpRequest, cluster: Cluster, verb: str, kind: type[DecidingKind
 
 def _read(row: DecidingObject, kind: type[DecidingKind]) -> tuple[DecidingKind | Mapping[str, str], str]:
     """What it says, or the problem, and what it does now."""
-    try:
-        parsed = kind.parse(row.spec)
-    except UnreadableObject as exc:
-        return {"problem": str(exc)}, ""
-    return parsed, parsed.state(database_now())
+    parsed, problem = kind.read(row.spec)
+    return (parsed, parsed.state(database_now())) if parsed else ({"problem": problem}, "")

@@ -17,7 +17,6 @@ from approvals.access import Person
 from approvals.audit import Actor
 from approvals.clock import database_now
 from approvals.deciding.kinds import DecidingKind, ReadyState
-from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
 from approvals.ledger.deciding.deciding_objects import look_again
 from approvals.ledger.digests import digest_of_spec
@@ -42,11 +41,9 @@ def people_behind(row: DecidingObject) -> list[Person]:
 
 def ready_state(row: DecidingObject, now: datetime, problem: str | None = None) -> ReadyState:
     """Whether it counts; `problem` is why it cannot be read, where that was found out just now."""
-    kind, why = BY_NAME[row.kind], row.problem if problem is None else problem
-    try:
-        known = kind.parse(row.spec)
-    except UnreadableObject as exc:
-        known, why = None, str(exc)
+    kind = BY_NAME[row.kind]
+    known, unread = kind.read(row.spec)
+    why = unread or (row.problem if problem is None else problem)
     if known is None or (why and not kind.has_when):
         words = f"it cannot be read, so {kind.describe_unreadable(row.spec)}: {why}"
         return ReadyState(False, "Unreadable", words)

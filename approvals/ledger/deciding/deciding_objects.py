@@ -18,7 +18,6 @@ from approvals.audit import Actor
 from approvals.clock import database_now
 from approvals.deciding.approval_policies import ApprovalPolicy
 from approvals.deciding.kinds import DecidingKind
-from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
 from approvals.errors import Awaits
 from approvals.ledger import retries
@@ -75,7 +74,7 @@ def observe(
         is_news, row.gone_at = is_new_spec or row.gone_at is not None, None
     if is_news:
         row.show_at = now
-        row.problem = problem_of(kind, spec)
+        _, row.problem = BY_NAME[kind].read(spec)
         row.writers = [dict(writer)] if writer else []
     elif _by_type(obj.get("status") or {}) != _by_type(row.status):
         row.show_at = row.show_at or now
@@ -145,15 +144,6 @@ def changed_since(cluster_id: int, at: datetime) -> bool:
     """Whether any object of the cluster was written or deleted after that."""
     rows = DecidingObject.objects.filter(cluster=cluster_id)
     return rows.filter(Q(changed_at__gt=at) | Q(gone_at__gt=at)).exists()
-
-
-def problem_of(kind: str, spec: Mapping[str, Any]) -> str:
-    """Why the spec cannot be read; "" where it can."""
-    try:
-        BY_NAME[kind].parse(spec)
-    except UnreadableObject as exc:
-        return str(exc)
-    return ""
 
 
 def objects_to_show(now: datetime) -> list[int]:

@@ -22,7 +22,6 @@ from approvals.gate.deciding_objects import policy_of_object, policy_of_row
 from approvals.ledger.deciding import confirmations, deciding_objects
 from approvals.models import Cluster, DecidingObject, Policy
 from approvals.policy import BadExpression
-from approvals.selectors.change_stops import is_stop
 from approvals.services.deployments import translate_refusals
 from approvals.services.policies.rows import PolicyRights, check_author, describe_rights, disable_policy
 from provisioner.api_groups import OWN_GROUP
@@ -156,7 +155,8 @@ def stop_changes(*, by: Caller, cluster: Cluster, reason: str, via: str) -> None
 def end_stop(*, by: Caller, cluster: Cluster, name: str, via: str) -> None:
     """Delete a ChangeWindow that stops changes, as the person; raises NotFound, or a Refused by Kubernetes' answer."""
     live = translate_refusals(cluster, partial(access.kubernetes().get, cluster, _ref(ChangeWindow, name)))
-    if live is None or not is_stop(live["spec"]):
+    window, _ = ChangeWindow.read(live["spec"] if live else {})
+    if live is None or window is None or not window.is_stop:
         raise NotFound("there is no such stop: somebody may have ended it")
     delete_object(by=by, cluster=cluster, kind=ChangeWindow, name=name, version=_version(live), via=via)
 

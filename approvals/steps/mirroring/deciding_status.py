@@ -10,7 +10,6 @@ from typing import Any
 from approvals.access.port import connect
 from approvals.clock import database_now
 from approvals.deciding.kinds import DecidingKind, ReadyState
-from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
 from approvals.gate.rights import UNKNOWN_AUTHOR
 from approvals.ledger import claims
@@ -63,15 +62,13 @@ class ShowDecidingObject(Recurring):
 
 def read_object(row: DecidingObject) -> tuple[DecidingKind | None, str]:
     """What it says, None where it cannot be read, and what is wrong with it or its expressions; "" where nothing is."""
+    parsed, problem = BY_NAME[row.kind].read(row.spec)
     try:
-        parsed = BY_NAME[row.kind].parse(row.spec)
-    except UnreadableObject as exc:
-        return None, str(exc)
-    try:
-        check_expressions(parsed)
+        if parsed:
+            check_expressions(parsed)
     except BadExpression as exc:
-        return parsed, str(exc)
-    return parsed, ""
+        problem = str(exc)
+    return parsed, problem
 
 
 def status_of(row: DecidingObject, known: DecidingKind | None, problem: str, now: datetime) -> dict[str, Any]:
