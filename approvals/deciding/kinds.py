@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Self
 
 from approvals.deciding.selector import Selector
-from approvals.deciding.spec_fields import UnreadableObject
+from approvals.deciding.spec_fields import SpecFields, UnreadableObject
 from approvals.policy.expression import POLICY
 from provisioner.expressions import Language
 
@@ -101,6 +101,14 @@ class DecidingKind(ABC):
             return cls.parse(spec), ""
         except UnreadableObject as exc:
             return None, str(exc)
+
+    @classmethod
+    def read_selector(cls, spec: Mapping[str, Any]) -> Selector:
+        """What can be read of the selector of a spec that cannot be read; where that cannot either, it selects all."""
+        try:
+            return Selector.read(SpecFields(spec).inner(cls.selector_place))
+        except UnreadableObject:
+            return Selector()
 
     @property
     @abstractmethod

@@ -4,10 +4,10 @@ what their selectors and conditions look at of one request."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -20,8 +20,7 @@ from approvals.deciding.change_windows import ChangeWindow, SelectingWindow, Win
 from approvals.deciding.external_checks import ExternalCheck, SelectedCheck
 from approvals.deciding.finding_exceptions import FindingException
 from approvals.deciding.kinds import VERSION, DecidingKind, EarlierSpec, SeenObject
-from approvals.deciding.selector import SelectedBy, Selector
-from approvals.deciding.spec_fields import SpecFields, UnreadableObject
+from approvals.deciding.selector import SelectedBy
 from approvals.errors import TooManyRules
 from approvals.gate.facts import ExceptionFacts
 from approvals.gate.policies import facts_of, reviewed_report, worst_new_of
@@ -38,6 +37,7 @@ from provisioner.cluster.client.discovery import ServedResource
 from provisioner.errors import TryLater
 from provisioner.expressions.evaluator import ask
 
+K = TypeVar("K", bound=DecidingKind)
 # Of one kind and cluster. Where there are more, nobody can tell what they say.
 MOST_OBJECTS = 1000
 # Of an image whose reference names no host, and what else Docker Hub is called.
@@ -69,8 +69,7 @@ def live_objects(cluster: Cluster, kind: type[DecidingKind], api: Api) -> tuple[
             before = (*known.earlier, EarlierSpec(known.spec, now)) if known.spec is not None else known.earlier
             known = SeenObject(known.name, known.uid, spec, now, before, is_seen=False)
         found.append(known)
-    new = [(obj["metadata"], dict(obj.get("spec") or {})) for obj in live.values()]
-    found += [SeenObject(meta["name"], meta["uid"], spec, now, is_seen=False) for meta, spec in new]
+    found += [_live(obj, now) for obj in live.values()]
     return tuple(sorted(found, key=lambda one: (one.name, one.uid)))
 
 
@@ -96,6 +95,12 @@ def _seen(row: DecidingObject) -> SeenObject:
     if row.gone_at is None:
         return SeenObject(row.name, row.uid, row.spec, row.changed_at, earlier, tuple(row.authors))
     return SeenObject(row.name, row.uid, None, row.gone_at, (*earlier, EarlierSpec(row.spec, row.gone_at)))
+
+
+def _live(obj: Mapping[str, Any], now: datetime) -> SeenObject:
+    """As the cluster has it; nothing is known of it from before."""
+    meta = obj["metadata"]
+    return SeenObject(str(meta["name"]), str(meta.get("uid", "")), dict(obj.get("spec") or {}), now, is_seen=False)
 
 
 def _too_many(kind: type[DecidingKind]) -> TooManyRules:
@@ -223,40 +228,73 @@ def conditions_of(request: Request, report: Report, expressions: Sequence[str]) 
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Selecting(Generic[K]):
+    """A spec of an object that selects a request, or did `until` it was another one.
+
+    `parsed` is None where it cannot be read, which `problem` says. `doubt` says why nobody can tell whether it selects.
+    It `is_sure` if it selects by every set of labels that the deployment had.
+    """
+
+    seen: SeenObject
+    parsed: K | None
+    problem: str
+    doubt: str
+    is_sure: bool
+    until: datetime | None
+
+
+def list_selecting(
+    kind: type[K], request: Request, report: Report, objects: Iterable[SeenObject], *, with_earlier: bool = False
+) -> list[Selecting[K]]:
+    """What selects the request of what objects say, in their order, and `with_earlier` of what each said before that
+    since the request was made.
+
+    What cannot be read selects by what can be read of its selector, and what has a `when` that cannot be evaluated
+    selects (S14).
+    """
+    specs = list[tuple[SeenObject, Mapping[str, Any], datetime | None]]()
+    for seen in objects:
+        earlier = seen.earlier if with_earlier else ()
+        specs += [(seen, one.spec, one.until) for one in earlier if one.until > request.created_at]
+        specs += [(seen, seen.spec, None)] if seen.spec is not None else []
+    if not specs:
+        return []
+    about, found = selected_by(request, report), list[Selecting[K]]()
+    for seen, spec, until in specs:
+        parsed, problem = kind.read(spec)
+        selector = parsed.selector if parsed else kind.read_selector(spec)
+        if selector.selects(about):
+            is_sure = selector.selects(about, by_every_label_set=True)
+            found.append(Selecting(seen, parsed, problem, "", is_sure, until))
+    doubts = conditions_of(request, report, [each.parsed.when for each in found if each.parsed])
+    told = [(each, doubts[each.parsed.when if each.parsed else ""]) for each in found]
+    return [replace(each, doubt=doubt, is_sure=each.is_sure and not doubt) for each, doubt in told if doubt is not None]
+
+
 def read_windows(request: Request, api: Api) -> Windows:
     """The change windows that select a request, as the cluster has them: a copy of ours may be late.
 
     There are none where the kind is not served. Raises PratiqueError where the cluster does not answer.
-
-    One that cannot be read holds whatever its selector can still be read to select; one whose `when` cannot be
-    evaluated selects.
     """
     resource = _resource_of(request.deployment.cluster, ChangeWindow, api)
-    objects = api.snapshot(resource).objects if resource else []
-    if not objects:
-        return Windows()
+    objects, now = api.snapshot(resource).objects if resource else [], database_now()
     if len(objects) > MOST_OBJECTS:
         return Windows((), (f"the cluster has {len(objects)} ChangeWindows, and at most {MOST_OBJECTS} are read",))
-    report = reviewed_report(request)
-    about = selected_by(request, report)
-    fitting, unread = list[tuple[str, ChangeWindow]](), []
-    for obj in objects:
-        name, spec = str(obj["metadata"]["name"]), dict(obj.get("spec") or {})
-        try:
-            window = ChangeWindow.parse(spec)
-        except UnreadableObject as exc:
-            if _may_select(spec, about):
-                unread.append(f"change window {name} cannot be read, so it holds what it might select: {exc}")
-            continue
-        if window.selector.selects(about):
-            fitting.append((name, window))
-    conditions = conditions_of(request, report, [window.when for _, window in fitting])
-    selecting = []
-    for name, window in fitting:
-        doubt = conditions[window.when]
-        if doubt is not None:
-            is_sure = not doubt and window.selector.selects(about, by_every_label_set=True)
-            selecting.append(SelectingWindow(name, window, is_sure))
+    return windows_of(request, [_live(obj, now) for obj in objects])
+
+
+def windows_of(request: Request, objects: Collection[SeenObject]) -> Windows:
+    """Those of these change windows that select a request."""
+    if not objects:
+        return Windows()
+    selecting, unread = list[SelectingWindow](), list[str]()
+    for each in list_selecting(ChangeWindow, request, reviewed_report(request), objects):
+        if each.parsed:
+            selecting.append(SelectingWindow(each.seen.name, each.parsed, each.is_sure))
+        else:
+            words = f"change window {each.seen.name} cannot be read, so it holds what it might select"
+            unread.append(f"{words}: {each.problem}")
     return Windows(tuple(selecting), tuple(unread))
 
 
@@ -309,38 +347,15 @@ def read_exceptions(request: Request, report: Report, api: Api | None) -> tuple[
     return tuple(found)
 
 
-def read_checks(request: Request, report: Report, objects: Iterable[SeenObject]) -> tuple[SelectedCheck, ...]:
-    """The external checks that select a request, with what they said of its present subject.
-
-    One that cannot be read holds whatever its selector can still be read to select; one whose `when` cannot be
-    evaluated selects.
-    """
-    present = [(one, one.spec) for one in objects if one.spec is not None]
-    if not present:
+def checks_of(request: Request, report: Report, objects: Iterable[SeenObject]) -> tuple[SelectedCheck, ...]:
+    """The external checks that select a request, with what they said of its present subject."""
+    selecting = list_selecting(ExternalCheck, request, report, objects)
+    if not selecting:
         return ()
-    about = selected_by(request, report)
-    fitting, found = list[tuple[SeenObject, ExternalCheck]](), list[SelectedCheck]()
-    for one, spec in present:
-        try:
-            check = ExternalCheck.parse(spec)
-        except UnreadableObject as exc:
-            if _may_select(spec, about):
-                found.append(SelectedCheck(one.name, one.uid, problem=str(exc)))
-            continue
-        if check.selector.selects(about):
-            fitting.append((one, check))
-    conditions = conditions_of(request, report, [check.when for _, check in fitting])
     runs, secrets = check_runs.newest_runs(request), check_runs.known_secrets(request.cluster_id)
-    for one, check in fitting:
-        doubt, run = conditions[check.when], runs.get(one.uid)
-        if doubt is not None:
-            facts = check_runs.facts_of(run) if run else None
-            found.append(SelectedCheck(one.name, one.uid, check, "", doubt, one.uid in secrets, facts))
+    found = list[SelectedCheck]()
+    for each in selecting:
+        name, uid = each.seen.name, each.seen.uid
+        facts = check_runs.facts_of(runs[uid]) if uid in runs else None
+        found.append(SelectedCheck(name, uid, each.parsed, each.problem, each.doubt, uid in secrets, facts))
     return tuple(sorted(found, key=lambda selected: selected.name))
-
-
-def _may_select(spec: Mapping[str, Any], about: SelectedBy) -> bool:
-    try:
-        return Selector.read(SpecFields(spec).inner("selector")).selects(about)
-    except UnreadableObject:
-        return True

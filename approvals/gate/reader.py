@@ -25,9 +25,9 @@ from approvals.deciding.external_checks import ExternalCheck, SelectedCheck
 from approvals.gate import deletions, live_spec, policies, rights
 from approvals.gate.answers import GateQuestion
 from approvals.gate.deciding_objects import (
+    checks_of,
     live_objects,
     load_policies,
-    read_checks,
     read_exceptions,
     read_windows,
     seen_objects,
@@ -358,7 +358,7 @@ def _seen_checks(request: Request, report: Report) -> Fact[tuple[SelectedCheck, 
     """The ExternalChecks as the watch saw them last."""
 
     def read() -> tuple[SelectedCheck, ...]:
-        return read_checks(request, report, seen_objects(request.deployment.cluster, ExternalCheck))
+        return checks_of(request, report, seen_objects(request.deployment.cluster, ExternalCheck))
 
     return learn(read, how=How.RECORDS)
 
@@ -367,7 +367,7 @@ def _live_checks(request: Request, report: Report, api: Api) -> Fact[tuple[Selec
     """As they are in the cluster at this moment."""
 
     def read() -> tuple[SelectedCheck, ...]:
-        return read_checks(request, report, live_objects(request.deployment.cluster, ExternalCheck, api))
+        return checks_of(request, report, live_objects(request.deployment.cluster, ExternalCheck, api))
 
     return learn(read)
 
