@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.db.models import Q, prefetch_related_objects
+from django.db.models import Exists, OuterRef, Q, prefetch_related_objects
 
 from approvals import access, policy
 from approvals.clock import database_now
@@ -27,7 +27,7 @@ from approvals.gate.policies import facts_of, reviewed_report, worst_new_of
 from approvals.ledger import labels
 from approvals.ledger.deciding import check_runs, confirmations
 from approvals.ledger.pivots import has_requested
-from approvals.models import Cluster, DecidingObject, Policy, Report, Request
+from approvals.models import Cluster, Confirmation, DecidingObject, Policy, Report, Request
 from approvals.policy.built_in import BUILT_IN
 from approvals.policy.document import LoadedPolicy, PolicyDocument
 from approvals.policy.expression import ExpressionResult
@@ -37,6 +37,7 @@ from provisioner.cluster.client.discovery import ServedResource
 from provisioner.errors import TryLater
 from provisioner.expressions.evaluator import ask
 
+KeptRows = Mapping[str, list[DecidingObject]]  # by kind
 K = TypeVar("K", bound=DecidingKind)
 # Of one kind and cluster. Where there are more, nobody can tell what they say.
 MOST_OBJECTS = 1000
@@ -47,9 +48,21 @@ DEFAULT_HOST, HUB_NAMES = "docker.io", ("index.docker.io", "registry-1.docker.io
 LEAST_AWAY = timedelta(minutes=5)
 
 
-def seen_objects(cluster: Cluster, kind: type[DecidingKind]) -> tuple[SeenObject, ...]:
+def kept_rows(cluster: Cluster, kinds: Collection[type[DecidingKind]]) -> KeptRows:
+    """Our rows of several kinds by one query; of a kind that needs people those that somebody has confirmed."""
+    of_all, of_confirmed = ([kind.kind for kind in kinds if kind.needs_people is needs] for needs in (False, True))
+    is_confirmed = Q(Exists(Confirmation.objects.filter(object=OuterRef("pk"))), kind__in=of_confirmed, gone_at=None)
+    rows = DecidingObject.objects.filter(Q(kind__in=of_all) | is_confirmed, cluster=cluster)
+    found: dict[str, list[DecidingObject]] = {kind.kind: [] for kind in kinds}
+    for row in rows.order_by("name", "uid"):
+        found[row.kind].append(row)
+    prefetch_related_objects([row for kind in of_confirmed for row in found[kind]], "confirmations")
+    return found
+
+
+def seen_objects(cluster: Cluster, kind: type[DecidingKind], rows: KeptRows | None = None) -> tuple[SeenObject, ...]:
     """As the watch saw them last, with those that are gone and may still matter. Raises TooManyRules."""
-    return tuple(_seen(row) for row in _rows(cluster, kind))
+    return tuple(_seen(row) for row in _rows(cluster, kind, rows))
 
 
 def live_objects(cluster: Cluster, kind: type[DecidingKind], api: Api) -> tuple[SeenObject, ...]:
@@ -83,11 +96,12 @@ def _resource_of(cluster: Cluster, kind: type[DecidingKind], api: Api) -> Served
     return resource
 
 
-def _rows(cluster: Cluster, kind: type[DecidingKind]) -> list[DecidingObject]:
-    rows = list(DecidingObject.objects.filter(cluster=cluster, kind=kind.kind).order_by("name", "uid"))
-    if sum(row.gone_at is None for row in rows) > MOST_OBJECTS:
+def _rows(cluster: Cluster, kind: type[DecidingKind], rows: KeptRows | None = None) -> list[DecidingObject]:
+    ours = DecidingObject.objects.filter(cluster=cluster, kind=kind.kind).order_by("name", "uid")
+    found = rows[kind.kind] if rows else list(ours)
+    if sum(row.gone_at is None for row in found) > MOST_OBJECTS:
         raise _too_many(kind)
-    return rows
+    return found
 
 
 def _seen(row: DecidingObject) -> SeenObject:
@@ -107,19 +121,19 @@ def _too_many(kind: type[DecidingKind]) -> TooManyRules:
     return TooManyRules(f"the cluster has more than {MOST_OBJECTS} objects of kind {kind.kind}: delete some")
 
 
-def load_policies(request: Request, api: Api | None = None) -> tuple[LoadedPolicy, ...]:
+def load_policies(request: Request, api: Api | None = None, rows: KeptRows | None = None) -> tuple[LoadedPolicy, ...]:
     """Every policy that may judge a request: those of the service, built-in guards, and those of its cluster as the
     watch saw them last, or with `api` as they are now. Raises as `live_objects`."""
     cluster = request.deployment.cluster
     here = Q(cluster=None) | Q(cluster=cluster)
-    rows = list(Policy.objects.filter(here, is_active=True).order_by("name"))
-    by_uid = {row.uid: row for row in rows if row.uid}
-    objects = live_objects(cluster, ApprovalPolicy, api) if api else seen_objects(cluster, ApprovalPolicy)
+    own = list(Policy.objects.filter(here, is_active=True).order_by("name"))
+    by_uid = {row.uid: row for row in own if row.uid}
+    objects = live_objects(cluster, ApprovalPolicy, api) if api else seen_objects(cluster, ApprovalPolicy, rows)
     of_cluster = [_policy_of_seen(one, by_uid.get(one.uid)) for one in objects]
     in_force = settings.PRATIQUE["BUILT_IN_GUARDS"]
     built_in = [(by_uid.get(guard.uid), guard) for guard in BUILT_IN if guard.name in in_force]
     found = [
-        *(policy_of_row(row) for row in rows if not row.uid),
+        *(policy_of_row(row) for row in own if not row.uid),
         *(LoadedPolicy(row.pk, row.version, "", guard.document) for row, guard in built_in if row),
         *filter(None, of_cluster),
     ]
@@ -298,7 +312,9 @@ def windows_of(request: Request, objects: Collection[SeenObject]) -> Windows:
     return Windows(tuple(selecting), tuple(unread))
 
 
-def read_exceptions(request: Request, report: Report, api: Api | None) -> tuple[ExceptionFacts, ...]:
+def read_exceptions(
+    request: Request, report: Report, api: Api | None, kept: KeptRows | None = None
+) -> tuple[ExceptionFacts, ...]:
     """The FindingExceptions that are about findings of the report, each finding with the first one that counts.
 
     One counts that two people stand behind, of whom not all asked for the change; with `api` only as the cluster has it
@@ -306,7 +322,7 @@ def read_exceptions(request: Request, report: Report, api: Api | None) -> tuple[
     where the cluster does not answer.
     """
     cluster, now = request.deployment.cluster, database_now()
-    rows = confirmations.confirmed_objects(cluster, FindingException)
+    rows = (kept or kept_rows(cluster, [FindingException]))[FindingException.kind]
     if rows and api:
         live = {one.uid: one.spec for one in live_objects(cluster, FindingException, api)}
         rows = [row for row in rows if live.get(row.uid) == row.spec]

@@ -16,12 +16,12 @@ from approvals import access, audit, wake
 from approvals.access import Person
 from approvals.audit import Actor
 from approvals.clock import database_now
-from approvals.deciding.kinds import DecidingKind, ReadyState
+from approvals.deciding.kinds import ReadyState
 from approvals.deciding.table import BY_NAME
 from approvals.ledger.deciding.deciding_objects import look_again
 from approvals.ledger.digests import digest_of_spec
 from approvals.locks import for_change
-from approvals.models import Cluster, Confirmation, DecidingObject
+from approvals.models import Confirmation, DecidingObject
 from provisioner.values import Identity
 
 
@@ -51,12 +51,6 @@ def ready_state(row: DecidingObject, now: datetime, problem: str | None = None) 
         return ReadyState(False, "ConditionFails", f"its condition cannot be evaluated, so {kind.if_unknown}: {why}")
     people = [person.username for person in people_behind(row)] if kind.needs_people else []
     return known.ready(people, now)
-
-
-def confirmed_objects(cluster: Cluster, kind: type[DecidingKind]) -> list[DecidingObject]:
-    """The objects of a kind that anybody has confirmed as they are or as they were, by name."""
-    rows = DecidingObject.objects.filter(cluster=cluster, kind=kind.kind, gone_at=None, confirmations__isnull=False)
-    return list(rows.distinct().prefetch_related("confirmations").order_by("name"))
 
 
 @transaction.atomic
