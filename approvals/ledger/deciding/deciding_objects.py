@@ -18,6 +18,7 @@ from approvals.audit import Actor
 from approvals.clock import database_now
 from approvals.deciding.approval_policies import ApprovalPolicy
 from approvals.deciding.kinds import DecidingKind
+from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
 from approvals.errors import Awaits
 from approvals.ledger import retries
@@ -172,7 +173,7 @@ def clear_gone(now: datetime) -> None:
 
 
 def check_expressions(parsed: DecidingKind) -> None:
-    """Raise BadExpression, with its place, for the first expression of an object that does not compile."""
+    """Raise UnreadableObject for the first expression of an object that does not compile."""
     wanted = parsed.expressions
     answers = ask_all([ExpressionQuestion(expression.language, expression.text) for expression in wanted])
     for expression, found in zip(wanted, answers, strict=True):
@@ -180,7 +181,7 @@ def check_expressions(parsed: DecidingKind) -> None:
             check_form(expression.text)
             check_compiled(found, expression.type)
         except BadExpression as exc:
-            raise type(exc)(f"{expression.place}: {exc}") from exc
+            raise UnreadableObject(f"{expression.place}: {exc}", expression.place) from exc
 
 
 def _add_author(authors: list[Any], writer: Mapping[str, Any] | None, *, is_next: bool) -> list[Any]:

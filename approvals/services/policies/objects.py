@@ -21,7 +21,6 @@ from approvals.gate import reviewer_checks
 from approvals.gate.deciding_objects import policy_of_object, policy_of_row
 from approvals.ledger.deciding import confirmations, deciding_objects
 from approvals.models import Cluster, DecidingObject, Policy
-from approvals.policy import BadExpression
 from approvals.services.deployments import translate_refusals
 from approvals.services.policies.rows import PolicyRights, check_author, describe_rights, disable_policy
 from provisioner.api_groups import OWN_GROUP
@@ -109,8 +108,7 @@ def confirm_object(
     permission = access.may(by, cluster, "approve", resource=kind.plural, name=name, fresh=True)
     permission.check()
     spec = dict(live["spec"])
-    _check_spec(by, cluster, kind, name, spec)
-    parsed = kind.parse(spec)
+    parsed = _check_spec(by, cluster, kind, name, spec)
     if why := parsed.why_not_confirmable(database_now()):
         raise InvalidInput(why, field="spec")
     writers = map(access.person_recorded, known.writers if spec == known.spec else ())
@@ -161,24 +159,25 @@ def end_stop(*, by: Caller, cluster: Cluster, name: str, via: str) -> None:
     delete_object(by=by, cluster=cluster, kind=ChangeWindow, name=name, version=_version(live), via=via)
 
 
-def _check_spec(by: Caller, cluster: Cluster, kind: type[DecidingKind], name: str, spec: Mapping[str, Any]) -> None:
-    """Raise InvalidInput for what Pratique could not read: Kubernetes takes some of it, and it would hold requests.
+def _check_spec(
+    by: Caller, cluster: Cluster, kind: type[DecidingKind], name: str, spec: Mapping[str, Any]
+) -> DecidingKind:
+    """What the spec says. Raises InvalidInput for what Pratique could not read: Kubernetes takes some of it, and it
+    would hold requests.
 
     Who writes a grant must hold `approve` on what it selects, also where no admission policy of the cluster asks (S46).
     """
     try:
         found = kind.parse(spec)
+        deciding_objects.check_expressions(found)
     except UnreadableObject as exc:
         raise InvalidInput(str(exc), field=exc.place) from exc
-    try:
-        deciding_objects.check_expressions(found)
-    except BadExpression as exc:
-        raise InvalidInput(str(exc), field=str(exc).partition(": ")[0]) from exc
     if isinstance(found, ApprovalPolicy):
         if not is_name(name):
             raise InvalidInput(f"the name is {name[:100]!r}; {BAD_NAME}", field="name")
         if found.document.is_grant:
             check_author(by, cluster, found.document.names)
+    return found
 
 
 def _live(cluster: Cluster, kind: type[DecidingKind], name: str, version: str) -> Live:

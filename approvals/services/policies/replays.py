@@ -75,13 +75,9 @@ def read_document(value: object) -> PolicyDocument:
     """The policy of a document whose expressions compile. Raises InvalidInput with the place."""
     try:
         document = parse_document(value)
+        check_expressions(ApprovalPolicy.of_document(document))
     except UnreadableObject as exc:
         raise InvalidInput(f"the policy is invalid: {exc}", field=exc.place) from exc
-    try:
-        check_expressions(ApprovalPolicy.of_document(document))
-    except BadExpression as exc:
-        place = str(exc).partition(":")[0]
-        raise InvalidInput(f"the policy is invalid: {exc}", field=place) from exc
     return document
 
 

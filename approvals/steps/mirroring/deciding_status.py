@@ -10,13 +10,13 @@ from typing import Any
 from approvals.access.port import connect
 from approvals.clock import database_now
 from approvals.deciding.kinds import DecidingKind, ReadyState
+from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
 from approvals.gate.rights import UNKNOWN_AUTHOR
 from approvals.ledger import claims
 from approvals.ledger.deciding.confirmations import ready_state
 from approvals.ledger.deciding.deciding_objects import check_expressions, look_again, postpone_showing, record_shown
 from approvals.models import DecidingObject
-from approvals.policy import BadExpression
 from approvals.steps.mirroring.conditions import Condition
 from approvals.steps.mirroring.mirror import GROUP_VERSION, apply_status
 from approvals.working import Recurring, WorkStep
@@ -66,7 +66,7 @@ def read_object(row: DecidingObject) -> tuple[DecidingKind | None, str]:
     try:
         if parsed:
             check_expressions(parsed)
-    except BadExpression as exc:
+    except UnreadableObject as exc:
         problem = str(exc)
     return parsed, problem
 
