@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from secrets import token_hex
 from typing import Any
@@ -24,7 +24,7 @@ from approvals.models import Cluster, DecidingObject, Policy
 from approvals.services.deployments import translate_refusals
 from approvals.services.policies.rows import PolicyRights, check_author, describe_rights, disable_policy
 from provisioner.api_groups import OWN_GROUP
-from provisioner.values import Identity, ObjectRef
+from provisioner.values import ObjectRef
 
 # Of a stop: it stands in lists.
 MAX_REASON = 500
@@ -46,11 +46,9 @@ def create_object(
         "metadata": {"name": name},
         "spec": dict(spec),
     }
-
-    def create(person: Identity) -> Live:
-        return access.kubernetes().create(cluster, obj, as_person=person)
-
-    return _write(by, cluster, kind, create, via)
+    person = access.acting_as(by, cluster)
+    made = translate_refusals(cluster, partial(access.kubernetes().create, cluster, obj, as_person=person), person)
+    return _keep(by, cluster, kind, made, via)
 
 
 def change_object(
@@ -67,21 +65,16 @@ def change_object(
     another."""
     _check_spec(by, cluster, kind, name, spec)
     live = _live(cluster, kind, name, version)
-
-    def change(person: Identity) -> Live:
-        return access.kubernetes().replace(cluster, {**live, "spec": dict(spec)}, as_person=person)
-
-    return _write(by, cluster, kind, change, via, before=live["metadata"].get("generation"))
+    person, wanted = access.acting_as(by, cluster), {**live, "spec": dict(spec)}
+    made = translate_refusals(cluster, partial(access.kubernetes().replace, cluster, wanted, as_person=person), person)
+    return _keep(by, cluster, kind, made, via, before=live["metadata"].get("generation"))
 
 
 def delete_object(*, by: Caller, cluster: Cluster, kind: type[DecidingKind], name: str, version: str, via: str) -> None:
     """Delete the object as it stood at `version`; raises NotAsExpected of another."""
     person, live = access.acting_as(by, cluster), _live(cluster, kind, name, version)
     ref, uid, at = _ref(kind, name), live["metadata"]["uid"], str(live["metadata"]["resourceVersion"])
-
-    def delete() -> None:
-        access.kubernetes().delete(cluster, ref, uid=uid, version=at, as_person=person)
-
+    delete = partial(access.kubernetes().delete, cluster, ref, uid=uid, version=at, as_person=person)
     translate_refusals(cluster, delete, person)
     is_gone = translate_refusals(cluster, lambda: access.kubernetes().get(cluster, ref)) is None
     deciding_objects.forget(cluster=cluster, uid=uid, actor=Actor(by.name, via), is_gone=is_gone)
@@ -199,20 +192,13 @@ def _ref(kind: type[DecidingKind], name: str) -> ObjectRef:
     return ObjectRef(OWN_GROUP, VERSION, kind.kind, "", name)
 
 
-def _write(
-    by: Caller,
-    cluster: Cluster,
-    kind: type[DecidingKind],
-    write: Callable[[Identity], Live],
-    via: str,
-    before: int | None = None,
+def _keep(
+    by: Caller, cluster: Cluster, kind: type[DecidingKind], obj: Live, via: str, before: int | None = None
 ) -> DecidingObject:
-    """Send it, and keep what came of it at once: its page is shown before the watch tells of it.
+    """Keep at once what was written: its page is shown before the watch tells of it.
 
     Whoever writes again what is there, at the generation `before`, is not its author.
     """
-    person = access.acting_as(by, cluster)
-    obj = translate_refusals(cluster, lambda: write(person), person)
     is_written = before is None or obj["metadata"].get("generation") != before
     writer = access.person_of(by, cluster).record() if is_written else None
     row = deciding_objects.observe(
