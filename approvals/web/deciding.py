@@ -18,6 +18,7 @@ from approvals.deciding.approval_policies import ApprovalPolicy
 from approvals.deciding.approval_rules import ApprovalRule
 from approvals.deciding.change_windows import ChangeWindow
 from approvals.deciding.external_checks import ExternalCheck
+from approvals.deciding.finding_exceptions import FindingException
 from approvals.deciding.kinds import DecidingKind, FormField
 from approvals.deciding.selector import SEVERITIES
 from approvals.deciding.table import BY_SLUG, KINDS
@@ -27,11 +28,10 @@ from approvals.lifecycle import State
 from approvals.models import CheckSecret, Cluster, DecidingObject, Request
 from approvals.policy import FACTS
 from approvals.policy.expression import MAX_EXPRESSION
-from approvals.selectors import keyset, lists
-from approvals.selectors.keyset import ListOrder
 from approvals.web.access_decorators import person, readable, signed_in
 from approvals.web.fields import LabelsField, LinesField, YamlField, mono
-from approvals.web.rendering import note_cluster, page, page_of
+from approvals.web.policies import latest_results
+from approvals.web.rendering import note_cluster, page
 from provisioner.render import write
 
 # So many open requests are looked through for those that an object selects.
@@ -41,7 +41,6 @@ CHANGED = (
     "again to replace that."
 )
 MAX_DIGITS = 18
-LATELY = 50
 # The fields of the form by those of spec.selector.
 SELECTOR = {
     "names": "names",
@@ -191,20 +190,6 @@ def make_secret(http: HttpRequest, *, slug: str, cluster: str, name: str) -> Htt
 
 def _show(http: HttpRequest, kind: type[DecidingKind], row: DecidingObject, secret_text: str = "") -> HttpResponse:
     parsed, state = _read(row, kind)
-    cluster_ids = [cluster.pk for cluster in readable(http) if cluster == row.cluster]
-    waiting = Request.objects.filter(cluster__in=cluster_ids, state=State.IN_REVIEW).select_related("deployment")
-    selected = [
-        (request, standing)
-        for request in waiting.order_by("pk")[:MOST_REQUESTS]
-        for standing in request.approval_rules
-        if standing["name"] == row.name
-    ]
-    accepting = [
-        (request, len(record["fingerprints"]))
-        for request in (waiting.order_by("pk")[:MOST_REQUESTS] if kind.needs_people else ())
-        for record in request.finding_exceptions
-        if record["name"] == row.name
-    ]
     verbs = ("update", "delete", *(["approve"] if kind.needs_people else []))
     facts = {
         "kind": kind,
@@ -212,25 +197,32 @@ def _show(http: HttpRequest, kind: type[DecidingKind], row: DecidingObject, secr
         "parsed": parsed,
         "state": state,
         "spec_text": write(row.spec),
-        "selected": selected,
-        "accepting": accepting,
         "ready": ready_state(row, database_now()),
-        "is_rule": kind is ApprovalRule,
-        "is_check": kind is ExternalCheck,
-        "secret": CheckSecret.objects.filter(cluster=row.cluster, check_uid=row.uid).first(),
         "secret_text": secret_text,
         "rights": {verb: _may(http, row.cluster, verb, kind, row.name) for verb in verbs},
     }
-    return page(http, "deciding/rule.html", facts | (_said_by(http, row) if kind is ApprovalPolicy else {}))
+    return page(http, "deciding/rule.html", facts | _facts_of_kind(http, kind, row))
 
 
-def _said_by(http: HttpRequest, row: DecidingObject) -> dict[str, Any]:
-    """As whom an ApprovalPolicy stands, and what it said lately of requests of its cluster that the viewer may read."""
-    policy, rights = services.describe_object(row)
-    said = lists.evaluations(policy=policy, clusters=[one for one in readable(http) if one == row.cluster])
-    window = page_of(http, said, ListOrder.of(said), size=LATELY)
-    evaluations = keyset.in_order(lists.with_their_requests(said), window.keys)
-    return {"is_policy": True, "policy_rights": rights, "window": window, "evaluations": evaluations}
+def _facts_of_kind(http: HttpRequest, kind: type[DecidingKind], row: DecidingObject) -> dict[str, Any]:
+    """What one kind alone shows: what became of requests of its cluster that the viewer may read, or its secret."""
+    clusters = [cluster for cluster in readable(http) if cluster == row.cluster]
+    if kind is ApprovalPolicy:
+        policy, rights = services.describe_object(row)
+        return {"is_policy": True, "policy_rights": rights, **latest_results(http, policy, clusters)}
+    if kind is ExternalCheck:
+        secrets = CheckSecret.objects.filter(cluster=row.cluster, check_uid=row.uid)
+        return {"is_check": True, "secret": secrets.first()}
+    waiting = Request.objects.filter(cluster__in=clusters, state=State.IN_REVIEW).select_related("deployment")
+    kept = ("uid", "number", "approval_rules", "finding_exceptions", "deployment__name")
+    shown = waiting.only(*kept).order_by("pk")[:MOST_REQUESTS]
+    if kind is ApprovalRule:
+        found = [(request, record) for request in shown for record in request.approval_rules]
+        return {"is_rule": True, "selected": [each for each in found if each[1]["name"] == row.name]}
+    if kind is FindingException:
+        found = [(request, record) for request in shown for record in request.finding_exceptions]
+        return {"accepting": [(each, len(it["fingerprints"])) for each, it in found if it["name"] == row.name]}
+    return {}
 
 
 @require_http_methods(["GET", "POST"])
