@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 from django import forms
@@ -41,15 +42,24 @@ CHANGED = (
     "again to replace that."
 )
 MAX_DIGITS = 18
-# The fields of the form by those of spec.selector.
-SELECTOR = {
-    "names": "names",
-    "matchLabels": "labels",
-    "formats": "formats",
-    "sourceHosts": "hosts",
-    "packages": "packages",
+# By its place in the selector, as `kind.form` by its place in the spec.
+SELECTOR_FIELDS = {
+    "names": LinesField(help_text="Names or globs of deployments, one per line. If empty, all."),
+    "matchLabels": LabelsField(
+        label="Labels", help_text="key=value labels that a deployment must have, one per line. If empty, any."
+    ),
+    "formats": LinesField(help_text="Formats, such as helm, one per line. If empty, any."),
+    "sourceHosts": LinesField(
+        label="Source hosts", help_text="Hosts or globs that a source comes from. If empty, any."
+    ),
+    "packages": LinesField(help_text="Packages of catalogs, by name or glob. If empty, any."),
+    "minSeverity": forms.ChoiceField(
+        label="Minimum severity",
+        required=False,
+        choices=[("", "any"), *((one, f"{one} or worse") for one in SEVERITIES)],
+        help_text="Of the worst new finding.",
+    ),
 }
-MIN_SEVERITY = "minSeverity"
 
 
 class DecidingForm(forms.Form):
@@ -59,17 +69,6 @@ class DecidingForm(forms.Form):
     cluster = forms.ModelChoiceField(Cluster.objects.none(), to_field_name="name", empty_label=None)
     version = forms.CharField(required=False, widget=forms.HiddenInput)
     description = forms.CharField(required=False, max_length=1000, help_text="What it is for.")
-    names = LinesField(help_text="Names or globs of deployments, one per line. If empty, all.")
-    labels = LabelsField(help_text="key=value labels that a deployment must have, one per line. If empty, any.")
-    formats = LinesField(help_text="Formats, such as helm, one per line. If empty, any.")
-    hosts = LinesField(label="Source hosts", help_text="Hosts or globs that a source comes from. If empty, any.")
-    packages = LinesField(help_text="Packages of catalogs, by name or glob. If empty, any.")
-    min_severity = forms.ChoiceField(
-        label="Minimum severity",
-        required=False,
-        choices=[("", "any"), *((one, f"{one} or worse") for one in SEVERITIES)],
-        help_text="Of the worst new finding.",
-    )
     when = forms.CharField(
         required=False,
         max_length=MAX_EXPRESSION,
@@ -90,9 +89,7 @@ class DecidingForm(forms.Form):
         self.fields["cluster"].queryset = choices  # type: ignore[attr-defined] # the stubs know a Field here only
         for name in ("name", "cluster"):
             self.fields[name].disabled = known is not None
-        for part, name in {**SELECTOR, MIN_SEVERITY: "min_severity"}.items():
-            if part not in kind.selector_parts:
-                del self.fields[name]
+        self.fields |= {part: deepcopy(SELECTOR_FIELDS[part]) for part in kind.selector_parts}
         if not kind.has_when:
             del self.fields["when"]
         for field in kind.form:
@@ -103,7 +100,7 @@ class DecidingForm(forms.Form):
         if not kind.has_description:
             del self.fields["description"]
         first = ("name", "cluster", "version", "description", *(field.path for field in kind.form))
-        self.order_fields(first)
+        self.order_fields((*first, *kind.selector_parts))
         self.wide = [self[name] for name in first if name in self.fields and name != "version"]
         self.narrowing = [self[name] for name in self.fields if name not in first]
         self.is_narrowed = any(field.value() or field.errors for field in self.narrowing)
@@ -112,8 +109,7 @@ class DecidingForm(forms.Form):
         """What was typed, as a spec; of the object as it was, what the form does not show stays."""
         said, kind = self.cleaned_data, self.kind
         kept = dict(self.known.spec) if self.known else {}
-        parts = {key: said[name] for key, name in {**SELECTOR, MIN_SEVERITY: "min_severity"}.items() if name in said}
-        selector = {**(kept.get(kind.selector_place) or {}), **parts}
+        selector = {**(kept.get(kind.selector_place) or {}), **{part: said[part] for part in kind.selector_parts}}
         typed = {
             "description": said.get("description"),
             kind.selector_place: {k: it for k, it in selector.items() if it},
@@ -144,10 +140,10 @@ def _field(field: FormField) -> forms.Field:
 
 def initial_of(row: DecidingObject, kind: type[DecidingKind]) -> dict[str, Any]:
     selector = row.spec.get(kind.selector_place) or {}
-    said = {name: selector.get(key) for key, name in SELECTOR.items()}
+    said = {part: selector.get(part) for part in kind.selector_parts}
     said |= {name: row.spec.get(name) for name in ("description", "when", *(field.path for field in kind.form))}
     about = {"name": row.name, "cluster": row.cluster, "version": row.version}
-    return {**said, **about, "min_severity": selector.get("minSeverity")}
+    return {**said, **about}
 
 
 @require_safe
@@ -297,7 +293,7 @@ def _field_of(form: DecidingForm, place: str) -> str | None:
     names = place.replace("[", ".").split(".")
     name = names[1] if len(names) > 1 else place
     if name == form.kind.selector_place and len(names) > 2:
-        name = {**SELECTOR, "minSeverity": "min_severity"}.get(names[2], "")
+        name = names[2]
     return name if name in form.fields else None
 
 
