@@ -110,7 +110,7 @@ def deciding(request: Request) -> GateFacts:
         **_reviewed(request, report, None, every_policy, rows, is_vouching=rights.needs_vouching(request)),
         grants=_of_policies(every_policy, partial(policies.grants_of, request, report)),
         rules=_seen_rules(request, report, reach, rows),
-        checks=_seen_checks(request, report, rows),
+        checks=_checks(request, report, rows=rows),
         too_old=_too_old(request),
         read_unattended=_read_unattended(request),
         unreviewed=deletions.by_report(request, reach),
@@ -140,7 +140,7 @@ def approved(
         approved=_record(lambda: _approved_subjects(request)),
         **_reviewed(request, report, api, _policies(request, api), is_vouching=rights.needs_vouching(request)),
         rules=_live_rules(request, report, api),
-        checks=_live_checks(request, report, api),
+        checks=_checks(request, report, api=api),
         unreviewed=deletions.by_records(request),
         unmet=learn(partial(unmet_words, request, api), may_be_final=True),
         windows=_windows(request, api),
@@ -365,22 +365,17 @@ def _live_rules(request: Request, report: Report, api: Api) -> Fact[tuple[RuleFa
     return learn(read)
 
 
-def _seen_checks(request: Request, report: Report, rows: KeptRows) -> Fact[tuple[SelectedCheck, ...]]:
-    """The ExternalChecks as the watch saw them last."""
+def _checks(
+    request: Request, report: Report, *, rows: KeptRows | None = None, api: Api | None = None
+) -> Fact[tuple[SelectedCheck, ...]]:
+    """The ExternalChecks as the watch saw them last, or with `api` as they are at this moment."""
+    cluster = request.deployment.cluster
 
     def read() -> tuple[SelectedCheck, ...]:
-        return checks_of(request, report, seen_objects(request.deployment.cluster, ExternalCheck, rows))
+        found = live_objects(cluster, ExternalCheck, api) if api else seen_objects(cluster, ExternalCheck, rows)
+        return checks_of(request, report, found)
 
-    return learn(read, how=How.RECORDS)
-
-
-def _live_checks(request: Request, report: Report, api: Api) -> Fact[tuple[SelectedCheck, ...]]:
-    """As they are in the cluster at this moment."""
-
-    def read() -> tuple[SelectedCheck, ...]:
-        return checks_of(request, report, live_objects(request.deployment.cluster, ExternalCheck, api))
-
-    return learn(read)
+    return learn(read, how=How.CLUSTER if api else How.RECORDS)
 
 
 def _requesters(request: Request, reads: Iterable[ObjectRef]) -> dict[str, Any]:
