@@ -7,9 +7,18 @@ from typing import Any, cast
 
 import pytest
 
+from approvals.clock import database_now
 from approvals.deciding.approval_rules import ApprovalRule
-from approvals.gate.deciding_objects import conditions_of, host_of, live_objects, read_windows, selected_by
+from approvals.gate.deciding_objects import (
+    conditions_of,
+    host_of,
+    live_objects,
+    read_windows,
+    seen_objects,
+    selected_by,
+)
 from approvals.gate.policies import reviewed_report
+from approvals.gate.rule_facts import rules_of
 from approvals.ledger.deciding import deciding_objects
 from approvals.models import Report, Request
 from provisioner.errors import TryLater
@@ -93,6 +102,26 @@ def test_S14_which_windows_select_a_request(
         request_, cast("Any", SimpleNamespace(resource_of=lambda *_: "windows", snapshot=lambda _: listed))
     )
     assert ([each.is_sure for each in found.selecting], len(found.unread)) == (sure, unread)
+
+
+def test_what_a_rule_said_since_the_request_was_made_counts_and_what_it_said_before_does_not(
+    env: World, request_: Request
+) -> None:
+    def read() -> tuple[int, list[int | None]]:
+        rules = seen_objects(env.cluster, ApprovalRule)
+        (facts,) = rules_of(request_, reviewed_report(request_), rules, lambda: pytest.fail("no role is named"))
+        assert facts.rule
+        return len(facts.rule.require), [one.rule and len(one.rule.require) for one in facts.earlier]
+
+    parts = [{"name": "a"}, {"name": "b"}]
+    for generation, spec in enumerate(({"require": parts}, {"require": "nobody"}, {"require": parts[:1]}), 1):
+        meta = {"name": "r", "uid": "u", "generation": generation, "resourceVersion": str(generation)}
+        deciding_objects.observe(
+            cluster=env.cluster, kind="ApprovalRule", obj={"metadata": meta, "spec": spec}, is_listed=True
+        )
+    assert read() == (1, [2, None])
+    request_.created_at = database_now()
+    assert read() == (1, [])
 
 
 def test_a_kind_that_is_away_for_a_moment_is_waited_for(env: World) -> None:
