@@ -88,6 +88,8 @@ OPEN = frozenset({State.PREPARING, State.IN_REVIEW, State.APPROVED, State.APPLYI
 SETTLED = frozenset(State) - OPEN
 # What the machine is writing to the cluster for; it finishes first.
 AT_WORK = frozenset({State.APPLYING, State.RESTORING})
+# Nobody has decided on a request in one of these.
+UNDECIDED = (State.PREPARING, State.IN_REVIEW, State.STALE)
 # A newer pivot takes the place of these.
 SUPERSEDABLE = OPEN - AT_WORK
 # The states in which the machine has something to do, and a worker may claim the row.

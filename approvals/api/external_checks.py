@@ -6,44 +6,26 @@ import uuid
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
-from rest_framework import status, viewsets
+from rest_framework import status
 from rest_framework.authentication import get_authorization_header
-from rest_framework.permissions import AllowAny
 from rest_framework.request import Request as Http
 from rest_framework.response import Response
 
 from approvals import services
-from approvals.api import filters
 from approvals.api.authentication import caller_of
 from approvals.api.deciding import DecidingViewSet
-from approvals.api.description import Named
-from approvals.api.problems import BoundedJson
-from approvals.api.resources import VIA, valid
+from approvals.api.resources import VIA, OpenViewSet, valid
 from approvals.api.serializers.deciding import CheckAnswerInput, CheckRunSerializer, CheckSecretSerializer
 from approvals.errors import CheckTokenRefused
 from approvals.models import CheckRun
-from approvals.rate_limits import CHECK_TOKEN, Attempt, Limit, client_address, take
-
-ANSWERING = Limit("check-answers", 600, 60)
-WORDS = "too many requests: try again in {time}"
+from approvals.rate_limits import CHECK_TOKEN, Attempt, Limit, client_address
 
 
-class CheckRunViewSet(viewsets.GenericViewSet[Any]):
+class CheckRunViewSet(OpenViewSet):
     """The token of the event stands for the run, and for no person: it is good for nothing else here."""
 
-    parser_classes = [BoundedJson]
-    metadata_class = Named
-    authentication_classes = []
-    permission_classes = [AllowAny]
-    throttle_classes = []
-    filter_backends = []
-    pagination_class = None
     queryset = CheckRun.objects.none()
-
-    def initial(self, request: Http, *args: Any, **kwargs: Any) -> None:
-        super().initial(request, *args, **kwargs)
-        take(ANSWERING, client_address(request._request), words=WORDS)
-        filters.check_names(request.query_params, [])
+    limit = Limit("check-answers", 600, 60)
 
     @extend_schema(request=CheckAnswerInput, responses=CheckRunSerializer, auth=[])
     def answer(self, request: Http, run: uuid.UUID, **_: Any) -> Response:

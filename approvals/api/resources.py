@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, ClassVar
 
 from django.core.exceptions import MultipleObjectsReturned
 from django.db.models import Prefetch, QuerySet
@@ -19,7 +19,7 @@ from django_filters import FilterSet
 from drf_spectacular.utils import extend_schema
 from rest_framework import status, viewsets
 from rest_framework.decorators import action
-from rest_framework.permissions import SAFE_METHODS
+from rest_framework.permissions import SAFE_METHODS, AllowAny
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request as Http
 from rest_framework.response import Response
@@ -52,6 +52,7 @@ from approvals.models import (
     Review,
     Revision,
 )
+from approvals.rate_limits import Limit, client_address, take
 from approvals.selectors import inbox, lists, pages
 from approvals.selectors.audit import OF_SECRETS
 from approvals.selectors.change_stops import windows_of
@@ -214,6 +215,24 @@ def stated_etags(http: Http) -> list[str]:
     if found and found != ["*"]:
         return found
     raise NoVersion("If-Match has no ETag: read it, and send the ETag of that answer")
+
+
+class OpenViewSet(viewsets.GenericViewSet[Any]):
+    """Nobody is known here, and a browser's session changes nothing: limits are those of the client's address."""
+
+    parser_classes = [BoundedJson]
+    metadata_class = Named
+    authentication_classes = []
+    permission_classes = [AllowAny]
+    throttle_classes = []
+    filter_backends = []
+    pagination_class = None
+    limit: ClassVar[Limit]
+
+    def initial(self, request: Http, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        take(self.limit, client_address(request._request), words="too many requests: try again in {time}")
+        filters.check_names(request.query_params, [])
 
 
 def valid(shape: BaseSerializer[Any]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import Any
 from drf_spectacular.utils import extend_schema
 from rest_framework import status, viewsets
 from rest_framework.decorators import action
-from rest_framework.permissions import AllowAny
 from rest_framework.request import Request as Http
 from rest_framework.response import Response
 
@@ -18,30 +17,17 @@ from approvals.api import serializers as shapes
 from approvals.api.authentication import caller_of
 from approvals.api.description import Named
 from approvals.api.problems import BoundedJson
+from approvals.api.resources import OpenViewSet
 from approvals.errors import NotFound
 from approvals.models import ApiToken
-from approvals.rate_limits import Limit, client_address, take
-
-ASKING = Limit("rest-sign-in", 60, 60)
-WORDS = "too many requests: try again in {time}"
+from approvals.rate_limits import Limit, client_address
 
 
-class SignInViewSet(viewsets.GenericViewSet[Any]):
-    """Nobody is known here yet, and a browser's session changes nothing: limits are those of the client's address."""
+class SignInViewSet(OpenViewSet):
+    """Nobody is known here yet: whoever asks becomes known by the code of an issuer."""
 
-    parser_classes = [BoundedJson]
-    metadata_class = Named
-    authentication_classes = []
-    permission_classes = [AllowAny]
-    throttle_classes = []
-    filter_backends = []
-    pagination_class = None
     queryset = ApiToken.objects.none()
-
-    def initial(self, request: Http, *args: Any, **kwargs: Any) -> None:
-        super().initial(request, *args, **kwargs)
-        take(ASKING, client_address(request._request), words=WORDS)
-        filters.check_names(request.query_params, [])
+    limit = Limit("rest-sign-in", 60, 60)
 
     @extend_schema(responses=shapes.CommandLineIssuerSerializer(many=True), auth=[])
     @action(detail=False)

@@ -112,6 +112,11 @@ class ChangeWindow(DecidingKind):
         return found
 
     @property
+    def is_stop(self) -> bool:
+        """Whether it denies, always and without an end."""
+        return self.type is WindowType.DENY and self.schedule is None
+
+    @property
     def summary(self) -> str:
         if self.schedule is None:
             return f"{self.type}, always"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar, Self
@@ -175,17 +175,9 @@ class CheckResult:
     @property
     def record(self) -> dict[str, Any]:
         """As Request.external_checks keeps it."""
-        return {
-            "name": self.name,
-            "stage": self.stage,
-            "enforcement": self.enforcement,
-            "state": str(self.state),
-            "words": self.words,
-            "link": self.link,
-            "holds": self.holds,
-            "since": self.since.isoformat() if self.since else None,
-            "due_at": self.due_at.isoformat() if self.due_at else None,
-        }
+        moments = {"since": self.since, "due_at": self.due_at}
+        told = {name: moment.isoformat() if moment else None for name, moment in moments.items()}
+        return {**asdict(self), **told, "holds": self.holds}
 
 
 @dataclass(frozen=True, slots=True)

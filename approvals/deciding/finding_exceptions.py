@@ -20,7 +20,6 @@ SOON = timedelta(days=14)
 NEEDED_PEOPLE = 2
 # What anybody may accept, the worst first.
 ACCEPTABLE = tuple(str(severity) for severity in Severity if severity is not Severity.UNKNOWN)
-_RANKS = {str(severity): severity.rank for severity in Severity}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class FindingException(DecidingKind):
         ),
     )
 
-    reason: str
+    description: str
     ticket: str
     rule: str
     subject: str
@@ -80,15 +79,11 @@ class FindingException(DecidingKind):
     def describe_unreadable(cls, spec: Mapping[str, Any]) -> str:
         return "it accepts nothing"
 
-    @property
-    def description(self) -> str:  # type: ignore[override] # its reason says what it is for, and has to be there
-        return self.reason
-
     @classmethod
     def parse(cls, spec: Mapping[str, Any]) -> Self:
         fields = SpecFields(spec)
         found = cls(
-            reason=fields.text("reason", longest=1000).strip(),
+            description=fields.text("reason", longest=1000).strip(),  # its reason says what it is for
             ticket=fields.text("ticket", default="", longest=200),
             rule=fields.text("rule", longest=20),
             subject=fields.text("subject", default="", longest=600),
@@ -99,7 +94,7 @@ class FindingException(DecidingKind):
             when=fields.text("when", default="", longest=MAX_EXPRESSION),
         )
         fields.end()
-        if not any(letter.isalnum() for letter in found.reason):
+        if not any(letter.isalnum() for letter in found.description):
             raise fields.refuse("reason", "says nothing; expected why these findings are accepted")
         if why := why_not_waivable(rule=found.rule, severity=found.max_severity):
             raise fields.refuse("rule", f"is {found.rule!r}: {why}")
@@ -121,7 +116,8 @@ class FindingException(DecidingKind):
         rule, severity, ref = finding["rule"], finding["severity"], finding["ref"]
         if rule != self.rule or why_not_waivable(rule=rule, severity=severity):
             return False
-        if _RANKS[severity] < _RANKS[self.max_severity] or any(map(_is_secret, [ref, *finding["sources"]])):
+        is_worse = not Severity(self.max_severity).is_at_least(Severity(severity))
+        if is_worse or any(map(_is_secret, [ref, *finding["sources"]])):
             return False
         if self.fingerprint and finding["fingerprint"] != self.fingerprint:
             return False

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Self
 
 from approvals.deciding.selector import Selector
+from approvals.deciding.spec_fields import SpecFields, UnreadableObject
 from approvals.policy.expression import POLICY
 from provisioner.expressions import Language
 
@@ -92,6 +93,22 @@ class DecidingKind(ABC):
     @abstractmethod
     def parse(cls, spec: Mapping[str, Any]) -> Self:
         """Raises UnreadableObject with the place of what is wrong."""
+
+    @classmethod
+    def read(cls, spec: Mapping[str, Any]) -> tuple[Self | None, str]:
+        """What a spec says, and ""; None where it cannot be read, and why."""
+        try:
+            return cls.parse(spec), ""
+        except UnreadableObject as exc:
+            return None, str(exc)
+
+    @classmethod
+    def read_selector(cls, spec: Mapping[str, Any]) -> Selector:
+        """What can be read of the selector of a spec that cannot be read; where that cannot either, it selects all."""
+        try:
+            return Selector.read(SpecFields(spec).inner(cls.selector_place))
+        except UnreadableObject:
+            return Selector()
 
     @property
     @abstractmethod

@@ -71,7 +71,7 @@ class Ring:
             clusters=fields.texts("clusters"),
             labels=tuple(sorted(fields.labels("matchLabels").items())),
             soak=timedelta(minutes=fields.number("soakMinutes", default=0, least=0, most=MOST_SOAK_MINUTES)),
-            needs_approval=fields.switch("requiresApproval"),
+            needs_approval=fields.flag("requiresApproval"),
         )
         fields.end()
         if any("\0" in text for text in (*found.clusters, *(text for pair in found.labels for text in pair))):

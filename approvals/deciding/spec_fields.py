@@ -54,13 +54,6 @@ class SpecFields:
             raise self._wrong(name, found, f"a whole number from {least} to {most}")
         return found
 
-    def switch(self, name: str) -> bool:
-        """False where it is left out."""
-        found = self._take(name, False)
-        if not isinstance(found, bool):
-            raise self._wrong(name, found, "true or false")
-        return found
-
     def texts(self, name: str, *, allowed: Collection[str] = (), most: int = MOST_ENTRIES) -> tuple[str, ...]:
         found = self._take(name, [])
         if not isinstance(found, list) or len(found) > most:

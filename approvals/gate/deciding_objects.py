@@ -4,14 +4,14 @@ what their selectors and conditions look at of one request."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.db.models import Q, prefetch_related_objects
+from django.db.models import Exists, OuterRef, Q, prefetch_related_objects
 
 from approvals import access, policy
 from approvals.clock import database_now
@@ -20,15 +20,14 @@ from approvals.deciding.change_windows import ChangeWindow, SelectingWindow, Win
 from approvals.deciding.external_checks import ExternalCheck, SelectedCheck
 from approvals.deciding.finding_exceptions import FindingException
 from approvals.deciding.kinds import VERSION, DecidingKind, EarlierSpec, SeenObject
-from approvals.deciding.selector import SelectedBy, Selector
-from approvals.deciding.spec_fields import SpecFields, UnreadableObject
+from approvals.deciding.selector import SelectedBy
 from approvals.errors import TooManyRules
 from approvals.gate.facts import ExceptionFacts
 from approvals.gate.policies import facts_of, reviewed_report, worst_new_of
 from approvals.ledger import labels
 from approvals.ledger.deciding import check_runs, confirmations
 from approvals.ledger.pivots import has_requested
-from approvals.models import Cluster, DecidingObject, Policy, Report, Request
+from approvals.models import Cluster, Confirmation, DecidingObject, Policy, Report, Request
 from approvals.policy.built_in import BUILT_IN, UID_PREFIX, BuiltInGuard
 from approvals.policy.document import LoadedPolicy, PolicyDocument, PolicyEffect, Validation
 from approvals.policy.expression import ExpressionResult
@@ -38,6 +37,8 @@ from provisioner.cluster.client.discovery import ServedResource
 from provisioner.errors import TryLater
 from provisioner.expressions.evaluator import ask
 
+KeptRows = Mapping[str, list[DecidingObject]]  # by kind
+K = TypeVar("K", bound=DecidingKind)
 # Of one kind and cluster. Where there are more, nobody can tell what they say.
 MOST_OBJECTS = 1000
 # Of an image whose reference names no host, and what else Docker Hub is called.
@@ -47,9 +48,21 @@ DEFAULT_HOST, HUB_NAMES = "docker.io", ("index.docker.io", "registry-1.docker.io
 LEAST_AWAY = timedelta(minutes=5)
 
 
-def seen_objects(cluster: Cluster, kind: type[DecidingKind]) -> tuple[SeenObject, ...]:
+def kept_rows(cluster: Cluster, kinds: Collection[type[DecidingKind]]) -> KeptRows:
+    """Our rows of several kinds by one query; of a kind that needs people those that somebody has confirmed."""
+    of_all, of_confirmed = ([kind.kind for kind in kinds if kind.needs_people is needs] for needs in (False, True))
+    is_confirmed = Q(Exists(Confirmation.objects.filter(object=OuterRef("pk"))), kind__in=of_confirmed, gone_at=None)
+    rows = DecidingObject.objects.filter(Q(kind__in=of_all) | is_confirmed, cluster=cluster)
+    found: dict[str, list[DecidingObject]] = {kind.kind: [] for kind in kinds}
+    for row in rows.order_by("name", "uid"):
+        found[row.kind].append(row)
+    prefetch_related_objects([row for kind in of_confirmed for row in found[kind]], "confirmations")
+    return found
+
+
+def seen_objects(cluster: Cluster, kind: type[DecidingKind], rows: KeptRows | None = None) -> tuple[SeenObject, ...]:
     """As the watch saw them last, with those that are gone and may still matter. Raises TooManyRules."""
-    return tuple(_seen(row) for row in _rows(cluster, kind))
+    return tuple(_seen(row) for row in _rows(cluster, kind, rows))
 
 
 def live_objects(cluster: Cluster, kind: type[DecidingKind], api: Api) -> tuple[SeenObject, ...]:
@@ -69,8 +82,7 @@ def live_objects(cluster: Cluster, kind: type[DecidingKind], api: Api) -> tuple[
             before = (*known.earlier, EarlierSpec(known.spec, now)) if known.spec is not None else known.earlier
             known = SeenObject(known.name, known.uid, spec, now, before, is_seen=False)
         found.append(known)
-    new = [(obj["metadata"], dict(obj.get("spec") or {})) for obj in live.values()]
-    found += [SeenObject(meta["name"], meta["uid"], spec, now, is_seen=False) for meta, spec in new]
+    found += [_live(obj, now) for obj in live.values()]
     return tuple(sorted(found, key=lambda one: (one.name, one.uid)))
 
 
@@ -84,11 +96,12 @@ def _resource_of(cluster: Cluster, kind: type[DecidingKind], api: Api) -> Served
     return resource
 
 
-def _rows(cluster: Cluster, kind: type[DecidingKind]) -> list[DecidingObject]:
-    rows = list(DecidingObject.objects.filter(cluster=cluster, kind=kind.kind).order_by("name", "uid"))
-    if sum(row.gone_at is None for row in rows) > MOST_OBJECTS:
+def _rows(cluster: Cluster, kind: type[DecidingKind], rows: KeptRows | None = None) -> list[DecidingObject]:
+    ours = DecidingObject.objects.filter(cluster=cluster, kind=kind.kind).order_by("name", "uid")
+    found = rows[kind.kind] if rows else list(ours)
+    if sum(row.gone_at is None for row in found) > MOST_OBJECTS:
         raise _too_many(kind)
-    return rows
+    return found
 
 
 def _seen(row: DecidingObject) -> SeenObject:
@@ -98,11 +111,17 @@ def _seen(row: DecidingObject) -> SeenObject:
     return SeenObject(row.name, row.uid, None, row.gone_at, (*earlier, EarlierSpec(row.spec, row.gone_at)))
 
 
+def _live(obj: Mapping[str, Any], now: datetime) -> SeenObject:
+    """As the cluster has it; nothing is known of it from before."""
+    meta = obj["metadata"]
+    return SeenObject(str(meta["name"]), str(meta.get("uid", "")), dict(obj.get("spec") or {}), now, is_seen=False)
+
+
 def _too_many(kind: type[DecidingKind]) -> TooManyRules:
     return TooManyRules(f"the cluster has more than {MOST_OBJECTS} objects of kind {kind.kind}: delete some")
 
 
-def load_policies(request: Request, api: Api | None = None) -> tuple[LoadedPolicy, ...]:
+def load_policies(request: Request, api: Api | None = None, rows: KeptRows | None = None) -> tuple[LoadedPolicy, ...]:
     """Every policy that may judge a request: those of the service, built-in guards, and those of its cluster as the
     watch saw them last, or with `api` as they are now. Raises as `live_objects`.
 
@@ -111,14 +130,14 @@ def load_policies(request: Request, api: Api | None = None) -> tuple[LoadedPolic
     cluster = request.deployment.cluster
     here = Q(cluster=None) | Q(cluster=cluster)
     in_use = Q(is_active=True) | Q(uid__startswith=UID_PREFIX)
-    rows = list(Policy.objects.filter(here & in_use).order_by("name"))
-    by_uid = {row.uid: row for row in rows if row.uid}
-    objects = live_objects(cluster, ApprovalPolicy, api) if api else seen_objects(cluster, ApprovalPolicy)
+    own = list(Policy.objects.filter(here & in_use).order_by("name"))
+    by_uid = {row.uid: row for row in own if row.uid}
+    objects = live_objects(cluster, ApprovalPolicy, api) if api else seen_objects(cluster, ApprovalPolicy, rows)
     of_cluster = [_policy_of_seen(one, by_uid.get(one.uid)) for one in objects]
     in_force = settings.PRATIQUE["BUILT_IN_GUARDS"]
     built_in = [(by_uid.get(guard.uid), guard) for guard in BUILT_IN if guard.name in in_force]
     taken = {loaded.document.name for loaded in of_cluster if loaded}
-    of_service = [policy_of_row(row) for row in rows if not row.uid]
+    of_service = [policy_of_row(row) for row in own if not row.uid]
     found = [
         *(loaded for loaded in of_service if not (loaded.document.is_grant and loaded.document.name in taken)),
         *filter(None, (_built_in_policy(row, guard, request) for row, guard in built_in if row)),
@@ -246,44 +265,79 @@ def conditions_of(request: Request, report: Report, expressions: Sequence[str]) 
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Selecting(Generic[K]):
+    """A spec of an object that selects a request, or did `until` it was another one.
+
+    `parsed` is None where it cannot be read, which `problem` says. `doubt` says why nobody can tell whether it selects.
+    It `is_sure` if it selects by every set of labels that the deployment had.
+    """
+
+    seen: SeenObject
+    parsed: K | None
+    problem: str
+    doubt: str
+    is_sure: bool
+    until: datetime | None
+
+
+def list_selecting(
+    kind: type[K], request: Request, report: Report, objects: Iterable[SeenObject], *, with_earlier: bool = False
+) -> list[Selecting[K]]:
+    """What selects the request of what objects say, in their order, and `with_earlier` of what each said before that
+    since the request was made.
+
+    What cannot be read selects by what can be read of its selector, and what has a `when` that cannot be evaluated
+    selects (S14).
+    """
+    specs = list[tuple[SeenObject, Mapping[str, Any], datetime | None]]()
+    for seen in objects:
+        earlier = seen.earlier if with_earlier else ()
+        specs += [(seen, one.spec, one.until) for one in earlier if one.until > request.created_at]
+        specs += [(seen, seen.spec, None)] if seen.spec is not None else []
+    if not specs:
+        return []
+    about, found = selected_by(request, report), list[Selecting[K]]()
+    for seen, spec, until in specs:
+        parsed, problem = kind.read(spec)
+        selector = parsed.selector if parsed else kind.read_selector(spec)
+        if selector.selects(about):
+            is_sure = selector.selects(about, by_every_label_set=True)
+            found.append(Selecting(seen, parsed, problem, "", is_sure, until))
+    doubts = conditions_of(request, report, [each.parsed.when for each in found if each.parsed])
+    told = [(each, doubts[each.parsed.when if each.parsed else ""]) for each in found]
+    return [replace(each, doubt=doubt, is_sure=each.is_sure and not doubt) for each, doubt in told if doubt is not None]
+
+
 def read_windows(request: Request, api: Api) -> Windows:
     """The change windows that select a request, as the cluster has them: a copy of ours may be late.
 
     There are none where the kind is not served. Raises PratiqueError where the cluster does not answer.
-
-    One that cannot be read holds whatever its selector can still be read to select; one whose `when` cannot be
-    evaluated selects.
     """
     resource = _resource_of(request.deployment.cluster, ChangeWindow, api)
-    objects = api.snapshot(resource).objects if resource else []
-    if not objects:
-        return Windows()
+    objects, now = api.snapshot(resource).objects if resource else [], database_now()
     if len(objects) > MOST_OBJECTS:
         return Windows((), (f"the cluster has {len(objects)} ChangeWindows, and at most {MOST_OBJECTS} are read",))
-    report = reviewed_report(request)
-    about = selected_by(request, report)
-    fitting, unread = list[tuple[str, ChangeWindow]](), []
-    for obj in objects:
-        name, spec = str(obj["metadata"]["name"]), dict(obj.get("spec") or {})
-        try:
-            window = ChangeWindow.parse(spec)
-        except UnreadableObject as exc:
-            if _may_select(spec, about):
-                unread.append(f"change window {name} cannot be read, so it holds what it might select: {exc}")
-            continue
-        if window.selector.selects(about):
-            fitting.append((name, window))
-    conditions = conditions_of(request, report, [window.when for _, window in fitting])
-    selecting = []
-    for name, window in fitting:
-        doubt = conditions[window.when]
-        if doubt is not None:
-            is_sure = not doubt and window.selector.selects(about, by_every_label_set=True)
-            selecting.append(SelectingWindow(name, window, is_sure))
+    return windows_of(request, [_live(obj, now) for obj in objects])
+
+
+def windows_of(request: Request, objects: Collection[SeenObject]) -> Windows:
+    """Those of these change windows that select a request."""
+    if not objects:
+        return Windows()
+    selecting, unread = list[SelectingWindow](), list[str]()
+    for each in list_selecting(ChangeWindow, request, reviewed_report(request), objects):
+        if each.parsed:
+            selecting.append(SelectingWindow(each.seen.name, each.parsed, each.is_sure))
+        else:
+            words = f"change window {each.seen.name} cannot be read, so it holds what it might select"
+            unread.append(f"{words}: {each.problem}")
     return Windows(tuple(selecting), tuple(unread))
 
 
-def read_exceptions(request: Request, report: Report, api: Api | None) -> tuple[ExceptionFacts, ...]:
+def read_exceptions(
+    request: Request, report: Report, api: Api | None, kept: KeptRows | None = None
+) -> tuple[ExceptionFacts, ...]:
     """The FindingExceptions that are about findings of the report, each finding with the first one that counts.
 
     One counts that two people stand behind, of whom not all asked for the change; with `api` only as the cluster has it
@@ -291,7 +345,7 @@ def read_exceptions(request: Request, report: Report, api: Api | None) -> tuple[
     where the cluster does not answer.
     """
     cluster, now = request.deployment.cluster, database_now()
-    rows = confirmations.confirmed_objects(cluster, FindingException)
+    rows = (kept or kept_rows(cluster, [FindingException]))[FindingException.kind]
     if rows and api:
         live = {one.uid: one.spec for one in live_objects(cluster, FindingException, api)}
         rows = [row for row in rows if live.get(row.uid) == row.spec]
@@ -304,9 +358,8 @@ def read_exceptions(request: Request, report: Report, api: Api | None) -> tuple[
         findings[record["rule"]].append(record)
     about, fitting = selected_by(request, report), list[tuple[ExceptionFacts, FindingException]]()
     for row in rows:
-        try:
-            known = FindingException.parse(row.spec)
-        except UnreadableObject:
+        known, _ = FindingException.read(row.spec)
+        if known is None:
             continue
         people = confirmations.people_behind(row)
         ready = known.ready([person.username for person in people], now)
@@ -319,7 +372,7 @@ def read_exceptions(request: Request, report: Report, api: Api | None) -> tuple[
         why_not = "" if ready.is_ready else ready.words
         why_not = why_not or ("everybody who stands behind it requested this change" if is_own else "")
         names = tuple(person.username for person in people)
-        facts = ExceptionFacts(row.name, known.reason, known.ticket, known.expires, names, fingerprints, why_not)
+        facts = ExceptionFacts(row.name, known.description, known.ticket, known.expires, names, fingerprints, why_not)
         fitting.append((facts, known))
     conditions = conditions_of(request, report, [known.when for _, known in fitting])
     found, taken = list[ExceptionFacts](), set[str]()
@@ -333,38 +386,15 @@ def read_exceptions(request: Request, report: Report, api: Api | None) -> tuple[
     return tuple(found)
 
 
-def read_checks(request: Request, report: Report, objects: Iterable[SeenObject]) -> tuple[SelectedCheck, ...]:
-    """The external checks that select a request, with what they said of its present subject.
-
-    One that cannot be read holds whatever its selector can still be read to select; one whose `when` cannot be
-    evaluated selects.
-    """
-    present = [(one, one.spec) for one in objects if one.spec is not None]
-    if not present:
+def checks_of(request: Request, report: Report, objects: Iterable[SeenObject]) -> tuple[SelectedCheck, ...]:
+    """The external checks that select a request, with what they said of its present subject."""
+    selecting = list_selecting(ExternalCheck, request, report, objects)
+    if not selecting:
         return ()
-    about = selected_by(request, report)
-    fitting, found = list[tuple[SeenObject, ExternalCheck]](), list[SelectedCheck]()
-    for one, spec in present:
-        try:
-            check = ExternalCheck.parse(spec)
-        except UnreadableObject as exc:
-            if _may_select(spec, about):
-                found.append(SelectedCheck(one.name, one.uid, problem=str(exc)))
-            continue
-        if check.selector.selects(about):
-            fitting.append((one, check))
-    conditions = conditions_of(request, report, [check.when for _, check in fitting])
     runs, secrets = check_runs.newest_runs(request), check_runs.known_secrets(request.cluster_id)
-    for one, check in fitting:
-        doubt, run = conditions[check.when], runs.get(one.uid)
-        if doubt is not None:
-            facts = check_runs.facts_of(run) if run else None
-            found.append(SelectedCheck(one.name, one.uid, check, "", doubt, one.uid in secrets, facts))
+    found = list[SelectedCheck]()
+    for each in selecting:
+        name, uid = each.seen.name, each.seen.uid
+        facts = check_runs.facts_of(runs[uid]) if uid in runs else None
+        found.append(SelectedCheck(name, uid, each.parsed, each.problem, each.doubt, uid in secrets, facts))
     return tuple(sorted(found, key=lambda selected: selected.name))
-
-
-def _may_select(spec: Mapping[str, Any], about: SelectedBy) -> bool:
-    try:
-        return Selector.read(SpecFields(spec).inner("selector")).selects(about)
-    except UnreadableObject:
-        return True

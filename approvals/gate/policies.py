@@ -331,17 +331,9 @@ def _judge_by_grant(loaded: LoadedPolicy, request: Request, report: Report, fact
 
 def why_not_selected(loaded: LoadedPolicy, request: Request) -> str:
     """By the labels kept with the request and by today's; "" where it is selected (S14)."""
-    document, cluster = loaded.document, request.deployment.cluster.name
-    if document.clusters and cluster not in document.clusters:
-        return f"the cluster {cluster} is not listed"
-    kept = [*request.earlier_labels, request.labels, request.deployment.labels]
-    return policy.why_no_set_selected(
-        names=document.names,
-        labels=document.labels,
-        name=request.deployment.name,
-        label_sets=kept if labels.are_all_kept(request) else None,
-        needs_all=document.is_grant,
-    )
+    deployment, kept = request.deployment, [*request.earlier_labels, request.labels, request.deployment.labels]
+    sets = kept if labels.are_all_kept(request) else None
+    return loaded.document.why_not_selected(cluster=deployment.cluster.name, name=deployment.name, label_sets=sets)
 
 
 def _find_obstacle(loaded: LoadedPolicy, request: Request, report: Report) -> str:

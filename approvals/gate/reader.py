@@ -19,15 +19,19 @@ from approvals import access
 from approvals.access.port import connect
 from approvals.catalogs import bundle_choice
 from approvals.clock import database_now
+from approvals.deciding.approval_policies import ApprovalPolicy
 from approvals.deciding.approval_rules import ApprovalRule
 from approvals.deciding.change_windows import Windows
 from approvals.deciding.external_checks import ExternalCheck, SelectedCheck
+from approvals.deciding.finding_exceptions import FindingException
 from approvals.gate import deletions, live_spec, policies, rights
 from approvals.gate.answers import GateQuestion
 from approvals.gate.deciding_objects import (
+    KeptRows,
+    checks_of,
+    kept_rows,
     live_objects,
     load_policies,
-    read_checks,
     read_exceptions,
     read_windows,
     seen_objects,
@@ -65,6 +69,9 @@ from approvals.selectors import lists
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
 
+# The kinds whose rows say how a round is decided: what is applied asks the cluster.
+DECIDE_BY = (ApprovalPolicy, ApprovalRule, ExternalCheck, FindingException)
+
 
 @dataclass(frozen=True, slots=True)
 class Back:
@@ -96,13 +103,14 @@ def deciding(request: Request) -> GateFacts:
     """What reviews, guards and grants say of this round now."""
     facts, report = _facts(GateQuestion.DECIDE, request), policies.reviewed_report(request)
     reach = partial(connect, request.deployment.cluster)
-    every_policy = _policies(request, None)
+    rows = kept_rows(request.deployment.cluster, DECIDE_BY)
+    every_policy = _policies(request, None, rows)
     return replace(
         facts,
-        **_reviewed(request, report, None, every_policy, is_vouching=rights.needs_vouching(request)),
+        **_reviewed(request, report, None, every_policy, rows, is_vouching=rights.needs_vouching(request)),
         grants=_of_policies(every_policy, partial(policies.grants_of, request, report)),
-        rules=_seen_rules(request, report, reach),
-        checks=_seen_checks(request, report),
+        rules=_seen_rules(request, report, reach, rows),
+        checks=_checks(request, report, rows=rows),
         too_old=_too_old(request),
         read_unattended=_read_unattended(request),
         unreviewed=deletions.by_report(request, reach),
@@ -132,7 +140,7 @@ def approved(
         approved=_record(lambda: _approved_subjects(request)),
         **_reviewed(request, report, api, _policies(request, api), is_vouching=rights.needs_vouching(request)),
         rules=_live_rules(request, report, api),
-        checks=_live_checks(request, report, api),
+        checks=_checks(request, report, api=api),
         unreviewed=deletions.by_records(request),
         unmet=learn(partial(unmet_words, request, api), may_be_final=True),
         windows=_windows(request, api),
@@ -300,9 +308,9 @@ def _people(request: Request, report: Report, api: Api) -> dict[str, Any]:
     return {**reviewed, "unreviewed": deletions.by_records(request)}
 
 
-def _policies(request: Request, api: Api | None) -> Fact[tuple[LoadedPolicy, ...]]:
+def _policies(request: Request, api: Api | None, rows: KeptRows | None = None) -> Fact[tuple[LoadedPolicy, ...]]:
     """Those of the cluster as it has them now, which a copy of ours may be late of; without `api` as we saw them."""
-    return learn(partial(load_policies, request, api), how=How.CLUSTER if api else How.RECORDS)
+    return learn(partial(load_policies, request, api, rows), how=How.CLUSTER if api else How.RECORDS)
 
 
 def _reviewed(
@@ -310,13 +318,14 @@ def _reviewed(
     report: Report,
     api: Api | None,
     every_policy: Fact[tuple[LoadedPolicy, ...]],
+    rows: KeptRows | None = None,
     *,
     is_vouching: bool,
 ) -> dict[str, Any]:
     """What reviewers said, with what they may do now, and every guard on what they and finding exceptions left. Without
     `api` these are as the watch saw them last."""
     reviews = _record(lambda: rights.reviews_of(request, every_policy, is_vouching=is_vouching))
-    exceptions = learn(partial(read_exceptions, request, report, api), how=How.CLUSTER if api else How.RECORDS)
+    exceptions = learn(partial(read_exceptions, request, report, api, rows), how=How.CLUSTER if api else How.RECORDS)
     left = with_exceptions(accepted(reviews.value), exceptions)
     guards = _of_policies(every_policy, lambda known: policies.guards_of(request, report, left, known))
     return {"reviews": reviews, "exceptions": exceptions, "guards": guards}
@@ -330,11 +339,13 @@ def _of_policies(
     return every_policy if isinstance(every_policy, Unknown) else _record(lambda: ask(every_policy.value))
 
 
-def _seen_rules(request: Request, report: Report, reach: Callable[[], Api]) -> Fact[tuple[RuleFacts, ...]]:
+def _seen_rules(
+    request: Request, report: Report, reach: Callable[[], Api], rows: KeptRows | None = None
+) -> Fact[tuple[RuleFacts, ...]]:
     """The ApprovalRules as the watch saw them last: what follows is looked at again before anything is applied."""
 
     def read() -> tuple[RuleFacts, ...]:
-        return rules_of(request, report, seen_objects(request.deployment.cluster, ApprovalRule), reach)
+        return rules_of(request, report, seen_objects(request.deployment.cluster, ApprovalRule, rows), reach)
 
     return learn(read, how=How.RECORDS)
 
@@ -354,22 +365,17 @@ def _live_rules(request: Request, report: Report, api: Api) -> Fact[tuple[RuleFa
     return learn(read)
 
 
-def _seen_checks(request: Request, report: Report) -> Fact[tuple[SelectedCheck, ...]]:
-    """The ExternalChecks as the watch saw them last."""
+def _checks(
+    request: Request, report: Report, *, rows: KeptRows | None = None, api: Api | None = None
+) -> Fact[tuple[SelectedCheck, ...]]:
+    """The ExternalChecks as the watch saw them last, or with `api` as they are at this moment."""
+    cluster = request.deployment.cluster
 
     def read() -> tuple[SelectedCheck, ...]:
-        return read_checks(request, report, seen_objects(request.deployment.cluster, ExternalCheck))
+        found = live_objects(cluster, ExternalCheck, api) if api else seen_objects(cluster, ExternalCheck, rows)
+        return checks_of(request, report, found)
 
-    return learn(read, how=How.RECORDS)
-
-
-def _live_checks(request: Request, report: Report, api: Api) -> Fact[tuple[SelectedCheck, ...]]:
-    """As they are in the cluster at this moment."""
-
-    def read() -> tuple[SelectedCheck, ...]:
-        return read_checks(request, report, live_objects(request.deployment.cluster, ExternalCheck, api))
-
-    return learn(read)
+    return learn(read, how=How.CLUSTER if api else How.RECORDS)
 
 
 def _requesters(request: Request, reads: Iterable[ObjectRef]) -> dict[str, Any]:

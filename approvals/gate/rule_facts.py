@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from itertools import groupby
 
 from approvals.clock import database_now
 from approvals.deciding.approval_rules import ApprovalRule
 from approvals.deciding.kinds import SeenObject
-from approvals.deciding.selector import Selector
-from approvals.deciding.spec_fields import SpecFields, UnreadableObject
-from approvals.gate.deciding_objects import conditions_of, selected_by
+from approvals.gate.deciding_objects import list_selecting
 from approvals.gate.facts import EarlierRule, RuleFacts
 from approvals.gate.live_spec import learn
 from approvals.models import KubernetesIdentity, Report, Request
@@ -22,58 +19,21 @@ from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import UnknownKind
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadableRule:
-    """`selector` is what can be read of it; where that cannot either, it selects everything."""
-
-    problem: str
-    selector: Selector
-    when: str = ""
-
-
-Read = ApprovalRule | UnreadableRule
-
-
 def rules_of(
-    request: Request, report: Report, objects: Collection[SeenObject], reach: Callable[[], Api]
+    request: Request, report: Report, objects: Iterable[SeenObject], reach: Callable[[], Api]
 ) -> tuple[RuleFacts, ...]:
     """`reach` is called where a rule names ClusterRoles: who holds them is read in the cluster."""
-    if not objects:
-        return ()
-    about, waited = selected_by(request, report), database_now() - report.computed_at
-    fitting, parsed = list[Read](), list[tuple[SeenObject, list[tuple[Read, datetime | None]]]]()
-    for one in objects:
-        specs = [(old.spec, old.until) for old in one.earlier if old.until > request.created_at]
-        now = [(one.spec, None)] if one.spec is not None else []
-        rules = [(_read(spec, waited), until) for spec, until in (*specs, *now)]
-        parsed.append((one, [(rule, until) for rule, until in rules if rule.selector.selects(about)]))
-        fitting += [rule for rule, _ in parsed[-1][1]]
-    conditions = conditions_of(request, report, [rule.when for rule in fitting])
-    # By rule: why it is not sure that it selects the request, None where it does not.
-    doubts = {id(rule): conditions[rule.when] for rule in fitting}
-    found = []
-    for one, rules in parsed:
-        holding = [(rule, until) for rule, until in rules if doubts[id(rule)] is not None]
-        earlier = [EarlierRule(rule if isinstance(rule, ApprovalRule) else None, at) for rule, at in holding if at]
-        current = next((rule for rule, until in holding if until is None), None)
-        facts = RuleFacts(one.name, earlier=tuple(earlier))
-        if isinstance(current, UnreadableRule):
-            facts = replace(facts, problem=current.problem)
-        elif current:
-            facts = replace(facts, rule=current, note=doubts[id(current)] or "")
-        if holding:
-            found.append(facts)
+    selecting = list_selecting(ApprovalRule, request, report, objects, with_earlier=True)
+    waited, found = database_now() - report.computed_at, list[RuleFacts]()
+    for _, group in groupby(selecting, key=lambda each: each.seen.uid):
+        specs = [(each, each.parsed.after(waited) if each.parsed else None) for each in group]
+        earlier = tuple(EarlierRule(rule, each.until) for each, rule in specs if each.until)
+        facts = RuleFacts(specs[0][0].seen.name, earlier=earlier)
+        for each, rule in specs:
+            if each.until is None:
+                facts = replace(facts, rule=rule, problem=each.problem, note=each.doubt)
+        found.append(facts)
     return _with_people(request, found, reach)
-
-
-def _read(spec: Mapping[str, Any], waited: timedelta) -> Read:
-    try:
-        return ApprovalRule.parse(spec).after(waited)
-    except UnreadableObject as exc:
-        try:
-            return UnreadableRule(str(exc), Selector.read(SpecFields(spec).inner("selector")))
-        except UnreadableObject:
-            return UnreadableRule(str(exc), Selector())
 
 
 def _with_people(request: Request, found: list[RuleFacts], reach: Callable[[], Api]) -> tuple[RuleFacts, ...]:

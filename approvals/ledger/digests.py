@@ -22,6 +22,11 @@ def digest_of(parts: Iterable[str]) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
+def digest_of_spec(spec: Mapping[str, Any]) -> str:
+    """Over all that an object of Kubernetes says."""
+    return digest_of([json.dumps(spec, sort_keys=True)])
+
+
 def options_digest(spec: Mapping[str, Any]) -> str:
     """Over every field of the spec but NO_OPTION, and of its sources but NO_OPTION_OF_SOURCE.
 

@@ -21,7 +21,7 @@ from approvals.deciding.rings import Rollout as Order
 from approvals.deciding.rings import RolloutMember as Member
 from approvals.errors import Awaits
 from approvals.ledger import retries
-from approvals.lifecycle import State
+from approvals.lifecycle import UNDECIDED, State
 from approvals.locks import for_change
 from approvals.models import BundleDeployment, Cluster, Request, Revision, Rollout, RolloutMember
 from provisioner.values import HealthState
@@ -42,7 +42,6 @@ _WIDE = (
     "approval_rules",
     "bundles",
 )
-_UNDECIDED = (State.PREPARING, State.IN_REVIEW, State.STALE)
 
 
 def orders_of(request: Request) -> tuple[Order, ...]:
@@ -106,7 +105,7 @@ def _state_of(deployment: BundleDeployment, request: Request) -> MemberState:
         if request.purpose == Request.Purpose.ROLLBACK or (revision and revision.overdue_at):
             return MemberState.FAILED
         return MemberState.HEALTHY if deployment.health == HealthState.CURRENT else MemberState.SETTLING
-    if request.state in _UNDECIDED:
+    if request.state in UNDECIDED:
         return MemberState.UNDECIDED
     if request.state == State.APPROVED:
         return MemberState.APPROVED

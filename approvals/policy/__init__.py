@@ -29,7 +29,6 @@ from approvals.policy.expression import (
     check_compiled,
     check_form,
     message_of,
-    why_no_set_selected,
 )
 from approvals.policy.holdings import holdings, says_what_shall_be
 
@@ -64,7 +63,6 @@ __all__ = [
     "message_of",
     "says_what_shall_be",
     "unmet",
-    "why_no_set_selected",
     "why_nobody_vouches",
     "why_not_waivable",
     "why_vouched_for",

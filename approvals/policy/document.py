@@ -3,11 +3,12 @@ words of ValidatingAdmissionPolicy. PURE. `deciding.approval_policies` reads doc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from approvals.policy.expression import why_not_selected
 from provisioner.api_groups import OWN_GROUP
 
 API_VERSION, KIND = f"{OWN_GROUP}/v1alpha2", "ApprovalPolicy"
@@ -92,6 +93,23 @@ class PolicyDocument:
     def message(self) -> str:
         """The messages of all validations, each once."""
         return "; ".join(dict.fromkeys(one.message for one in self.validations if one.message))
+
+    def why_not_selected(self, *, cluster: str, name: str, label_sets: Sequence[Mapping[str, str]] | None) -> str:
+        """Which of its matchConstraints a request does not match; "" where it is selected.
+
+        `label_sets` are all labels that count for the request: a guard selects by any of them, a grant needs all (S14).
+        None: there were more than are kept. Those would have been any: a guard selects, a grant by labels does not.
+        """
+        if self.clusters and cluster not in self.clusters:
+            return f"the cluster {cluster} is not listed"
+        if label_sets is None and self.labels:
+            words = why_not_selected(names=self.names, labels={}, name=name, has={})
+            return words or ("it had more sets of labels than are kept" if self.is_grant else "")
+        sets = label_sets or ({},)
+        found = [why_not_selected(names=self.names, labels=self.labels, name=name, has=has) for has in sets]
+        against = [words for words in found if words]
+        is_selected = not against if self.is_grant else len(against) < len(found)
+        return "" if is_selected else against[-1]
 
     def form_fields(self) -> dict[str, Any]:
         """The columns of the row that says the same, but for the cluster. A row has no matchConditions."""

@@ -7,7 +7,7 @@ steps and services.
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -190,25 +190,3 @@ def why_not_selected(*, names: Iterable[str], labels: Mapping[str, str], name: s
         return f"the name {name} matches none of {some(globs)}"
     missing = [f"{key}={value}" for key, value in sorted(labels.items()) if has.get(key) != value]
     return f"it does not have the label{'s' if len(missing) > 1 else ''} {some(missing)}" if missing else ""
-
-
-def why_no_set_selected(
-    *,
-    names: Iterable[str],
-    labels: Mapping[str, str],
-    name: str,
-    label_sets: Sequence[Mapping[str, str]] | None,
-    needs_all: bool,
-) -> str:
-    """The same of a request by all labels that count for it: a guard selects by any of them, a grant needs all (S14).
-
-    None for `label_sets`: there were more than are kept. Those would have been any: a guard selects, a grant by labels
-    does not.
-    """
-    if label_sets is None and labels:
-        words = why_not_selected(names=names, labels={}, name=name, has={})
-        return words or ("it had more sets of labels than are kept" if needs_all else "")
-    found = [why_not_selected(names=names, labels=labels, name=name, has=has) for has in label_sets or ({},)]
-    against = [words for words in found if words]
-    is_selected = not against if needs_all else len(against) < len(found)
-    return "" if is_selected else against[-1]

@@ -9,7 +9,6 @@ from enum import StrEnum
 
 from approvals.policy.document import PolicyDocument
 from approvals.policy.explanation import ReaderFacts, TermValue, value_terms
-from approvals.policy.expression import why_no_set_selected
 from approvals.policy.terms import ExpressionTerms
 from provisioner.expressions import ExpressionAnswer, ExpressionOutcome, problem_words
 
@@ -38,6 +37,9 @@ class PastRequest:
     why_unknown: str = ""
     obstacle: str = ""
 
+    def why_not_selected_by(self, document: PolicyDocument) -> str:
+        return document.why_not_selected(cluster=self.cluster, name=self.name, label_sets=self.label_sets)
+
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
@@ -46,25 +48,12 @@ class Replayed:
     terms: tuple[TermValue, ...] = ()
 
 
-def why_past_not_selected(document: PolicyDocument, past: PastRequest) -> str:
-    """Which part of the policy's matchConstraints a request does not match; "" where it is selected."""
-    if document.clusters and past.cluster not in document.clusters:
-        return f"the cluster {past.cluster} is not listed"
-    return why_no_set_selected(
-        names=document.names,
-        labels=document.labels,
-        name=past.name,
-        label_sets=past.label_sets,
-        needs_all=document.is_grant,
-    )
-
-
 def replay(
     document: PolicyDocument, past: PastRequest, terms: ExpressionTerms, answers: Sequence[ExpressionAnswer]
 ) -> Replayed:
     """What the policy would have said; `answers` are to `terms.texts` and to the matchConditions on the facts, if there
     are any."""
-    if words := why_past_not_selected(document, past):
+    if words := past.why_not_selected_by(document):
         return Replayed(ReplayResult.NOT_SELECTED, words)
     if past.facts is None:
         return Replayed(ReplayResult.UNKNOWN, past.why_unknown)

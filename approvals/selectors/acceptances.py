@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 from approvals.deciding.finding_exceptions import SOON, FindingException
-from approvals.deciding.spec_fields import UnreadableObject
 from approvals.lifecycle import OPEN
 from approvals.models import Cluster, DecidingObject, Request, Review
 
@@ -73,11 +72,8 @@ def ending_exceptions(clusters: Iterable[Cluster], now: datetime) -> list[Ending
     rows = DecidingObject.objects.filter(cluster__in=list(clusters), kind=FindingException.kind, gone_at=None)
     found = []
     for row in rows.select_related("cluster"):
-        try:
-            known = FindingException.parse(row.spec)
-        except UnreadableObject:
-            continue
+        known, _ = FindingException.read(row.spec)
         is_ready = any(one.get("status") == "True" for one in row.status.get("conditions") or ())
-        if is_ready and now < known.expires <= now + SOON:
+        if known and is_ready and now < known.expires <= now + SOON:
             found.append(EndingException(row, known))
     return sorted(found, key=lambda one: (one.exception.expires, one.row.pk))

@@ -15,7 +15,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.fields.json import KeyTextTransform
 
 from approvals.clock import database_now
-from approvals.lifecycle import State
+from approvals.lifecycle import UNDECIDED
 from approvals.models import BundleDeployment, Cluster, Report, Request, Review, RolloutMember
 from approvals.selectors.inbox import SEVERITIES
 from provisioner.api_groups import OWN_GROUP
@@ -27,8 +27,6 @@ MAX_DEPLOYMENTS = 10_000
 MAX_MEMBERS = 1_000
 # What was chosen for an order is a set for so long after the order has ended.
 SHOWN_AFTERWARDS = timedelta(days=30)
-# Nobody has decided on a request in one of these.
-UNDECIDED = (State.PREPARING, State.IN_REVIEW, State.STALE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import NotRequired, TypedDict, Unpack
 
-from django.conf import settings
 from django.db import transaction
 
 from approvals import access, wake
@@ -15,7 +14,6 @@ from approvals.clock import database_now
 from approvals.errors import InvalidInput, NotAllowed, NotOpen, SelfApproval
 from approvals.gate import reviewer_checks
 from approvals.gate.reviewer_checks import Checked
-from approvals.gate.rights import may_be_own
 from approvals.ledger.moves import locked
 from approvals.models import AFTERWARDS, BREAK_GLASS, OBJECT, Request, Review
 from approvals.selectors import debts
@@ -24,11 +22,10 @@ from approvals.services.reviews import (
     Given,
     add_review,
     check_digest,
-    check_is_others,
+    check_not_own,
     check_open_to,
     check_owes_nothing,
     find_request,
-    is_self_approval,
     record,
     review,
 )
@@ -38,6 +35,18 @@ MAX_INCIDENT = 200
 CHANNELS = (Review.Channel.BROWSER, Review.Channel.REST, Review.Channel.KUBECTL)
 
 
+class SaidOfRequest(TypedDict):
+    """What every decision on a request comes with."""
+
+    by: Caller
+    request_id: int
+    subject_digest: str
+    reason: str
+    channel: str
+    said_at: NotRequired[datetime]
+    keep: NotRequired[Callable[[Review], object]]
+
+
 def give_review(
     *,
     decision: str,
@@ -45,16 +54,16 @@ def give_review(
     acknowledges: Sequence[str] = (),
     waives: Sequence[Waiver] = (),
     apply_at: datetime | None = None,
-    **given: Any,
+    **said: Unpack[SaidOfRequest],
 ) -> Review:
-    """Whatever may be said of a request, by its decision; `given` is what `review` takes beside that."""
+    """Whatever may be said of a request, by its decision."""
     if apply_at and decision in (BREAK_GLASS, *AFTERWARDS):
         raise InvalidInput(f"only Approve takes a time to apply at; the decision is {decision}", field="apply_at")
     if decision in AFTERWARDS:
-        return review_afterwards(decision=decision, **given)
+        return review_afterwards(decision=decision, **said)
     if decision == BREAK_GLASS:
-        return break_glass(incident=incident, acknowledges=acknowledges, **given)
-    return review(decision=decision, acknowledges=acknowledges, waives=waives, apply_at=apply_at, **given)
+        return break_glass(incident=incident, acknowledges=acknowledges, **said)
+    return review(decision=decision, acknowledges=acknowledges, waives=waives, apply_at=apply_at, **said)
 
 
 def break_glass(
@@ -88,9 +97,7 @@ def check_may_break_glass(by: Caller, request: Request) -> Checked:
     """What Kubernetes says of who breaks glass; raises what `break_glass` does, whatever is written in its form."""
     check_open_to(request, BREAK_GLASS)
     checked = reviewer_checks.check_breaker(by, request)
-    check_is_others(request, checked, BREAK_GLASS)
-    if checked.doubt and settings.PRATIQUE["DOUBT_WRITERS"] and not may_be_own(BREAK_GLASS):
-        raise SelfApproval(f"you may have requested this change ({checked.doubt}), so someone else must break glass")
+    check_not_own(request, checked.person, checked.doubt, "break glass", BREAK_GLASS)
     check_owes_nothing(request, checked)
     return checked
 
@@ -136,10 +143,7 @@ def _keep_afterwards(
     for broken in request.reviews.filter(round=request.round, decision=BREAK_GLASS):
         if broken.user_id == by.user.pk or checked.person.is_same(access.person_who_reviewed(broken)):
             raise SelfApproval("you broke the glass, so someone else must review it")
-    if is_self_approval(request, checked.person):
-        raise SelfApproval("you requested this change, so someone else must review it")
-    if checked.doubt and settings.PRATIQUE["DOUBT_WRITERS"] and not settings.PRATIQUE["SELF_APPROVAL"]:
-        raise SelfApproval(f"you may have requested this change ({checked.doubt}), so someone else must review it")
+    check_not_own(request, checked.person, checked.doubt, "review it")
     request.mirrored_at = None
     request.save(update_fields=["mirrored_at"])
     wake.deployment(request.deployment_id)

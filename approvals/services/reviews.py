@@ -170,12 +170,7 @@ def _keep_dismissal(request_id: int, review_id: int, dismissal: Dismissal, check
     request = locked(request_id)
     if request.state != State.IN_REVIEW:
         raise NotOpen(f"the request is {request.state.replace('_', ' ')}: only requests in review can be decided")
-    if is_self_approval(request, checked.person):
-        raise SelfApproval("you requested this change, so someone else must dismiss the review")
-    if checked.doubt and settings.PRATIQUE["DOUBT_WRITERS"] and not settings.PRATIQUE["SELF_APPROVAL"]:
-        raise SelfApproval(
-            f"you may have requested this change ({checked.doubt}), so someone else must dismiss the review"
-        )
+    check_not_own(request, checked.person, checked.doubt, "dismiss the review")
     review = Review.objects.judged(request).filter(pk=review_id, decision=REQUEST_CHANGES).first()
     if review is None:
         raise AlreadyReviewed("there is nothing to dismiss: its author reviewed again, or it requested no changes")
@@ -213,11 +208,7 @@ def set_apply_at(*, by: Caller, request_id: int, apply_at: datetime | None, via:
         request = locked(request_id)
         if request.state not in (State.IN_REVIEW, State.APPROVED):
             raise NotOpen(f"the request is {request.state.replace('_', ' ')}: it is not applied later any more")
-        if is_self_approval(request, checked.person):
-            raise SelfApproval("you requested this change, so someone else must say when it is applied")
-        if checked.doubt and settings.PRATIQUE["DOUBT_WRITERS"] and not settings.PRATIQUE["SELF_APPROVAL"]:
-            words = f"you may have requested this change ({checked.doubt})"
-            raise SelfApproval(f"{words}, so someone else must say when it is applied")
+        check_not_own(request, checked.person, checked.doubt, "say when it is applied")
         keep_apply_at(request, apply_at, Actor(checked.identity.username, via))
     return request
 
@@ -244,11 +235,15 @@ def is_self_approval(request: AskedRequest, person: access.Person, decision: str
     return not may_be_own(decision) and has_requested(request, person)
 
 
-def check_is_others(request: Request, checked: Checked, decision: str) -> None:
-    """Raise SelfApproval where it is their own change."""
-    if is_self_approval(request, checked.person, decision):
-        what = "approve it" if decision == "Approve" else "break glass"
+def check_not_own(
+    request: AskedRequest, person: access.Person, doubt: str, what: str, decision: str = "Approve"
+) -> None:
+    """Raise SelfApproval where it is their own change, or may be by this `doubt` (S05). `what` is what someone else
+    must do."""
+    if is_self_approval(request, person, decision):
         raise SelfApproval(f"you requested this change, so someone else must {what}")
+    if doubt and settings.PRATIQUE["DOUBT_WRITERS"] and not may_be_own(decision):
+        raise SelfApproval(f"you may have requested this change ({doubt}), so someone else must {what}")
 
 
 def find_request(request_id: int) -> Request:
@@ -296,7 +291,9 @@ def record(by: Caller, request_id: int, given: Given, checked: Checked, keep: Ca
     check_open_to(request, given.decision)
     check_digest(request, given.subject_digest)
     if given.decision in LETS_GO:
-        check_is_others(request, checked, given.decision)
+        # Of an approval in doubt the gate says whether it counts.
+        what = "approve it" if given.decision == "Approve" else "break glass"
+        check_not_own(request, checked.person, "", what, given.decision)
         if given.decision == "Approve":
             check_seen(request, channel=given.channel)
         met = collisions(request.reports.filter(round=request.round).first())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 from django import forms
@@ -18,9 +19,9 @@ from approvals.deciding.approval_policies import ApprovalPolicy
 from approvals.deciding.approval_rules import ApprovalRule
 from approvals.deciding.change_windows import ChangeWindow
 from approvals.deciding.external_checks import ExternalCheck
+from approvals.deciding.finding_exceptions import FindingException
 from approvals.deciding.kinds import DecidingKind, FormField
 from approvals.deciding.selector import SEVERITIES
-from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_SLUG, KINDS
 from approvals.errors import Changed, InvalidInput, NotAsExpected
 from approvals.ledger.deciding.confirmations import ready_state
@@ -28,11 +29,10 @@ from approvals.lifecycle import State
 from approvals.models import CheckSecret, Cluster, DecidingObject, Request
 from approvals.policy import FACTS
 from approvals.policy.expression import MAX_EXPRESSION
-from approvals.selectors import keyset, lists
-from approvals.selectors.keyset import ListOrder
 from approvals.web.access_decorators import person, readable, signed_in
 from approvals.web.fields import LabelsField, LinesField, YamlField, mono
-from approvals.web.rendering import note_cluster, page, page_of
+from approvals.web.policies import latest_results
+from approvals.web.rendering import note_cluster, page
 from provisioner.render import write
 
 # So many open requests are looked through for those that an object selects.
@@ -41,16 +41,24 @@ CHANGED = (
     "It was changed since you opened this form. What you typed is kept, and its present definition is below. Save "
     "again to replace that."
 )
-LATELY = 50
-# The fields of the form by those of spec.selector.
-SELECTOR = {
-    "names": "names",
-    "matchLabels": "labels",
-    "formats": "formats",
-    "sourceHosts": "hosts",
-    "packages": "packages",
+# By its place in the selector, as `kind.form` by its place in the spec.
+SELECTOR_FIELDS = {
+    "names": LinesField(help_text="Names or globs of deployments, one per line. If empty, all."),
+    "matchLabels": LabelsField(
+        label="Labels", help_text="key=value labels that a deployment must have, one per line. If empty, any."
+    ),
+    "formats": LinesField(help_text="Formats, such as helm, one per line. If empty, any."),
+    "sourceHosts": LinesField(
+        label="Source hosts", help_text="Hosts or globs that a source comes from. If empty, any."
+    ),
+    "packages": LinesField(help_text="Packages of catalogs, by name or glob. If empty, any."),
+    "minSeverity": forms.ChoiceField(
+        label="Minimum severity",
+        required=False,
+        choices=[("", "any"), *((one, f"{one} or worse") for one in SEVERITIES)],
+        help_text="Of the worst new finding.",
+    ),
 }
-MIN_SEVERITY = "minSeverity"
 
 
 class DecidingForm(forms.Form):
@@ -60,17 +68,6 @@ class DecidingForm(forms.Form):
     cluster = forms.ModelChoiceField(Cluster.objects.none(), to_field_name="name", empty_label=None)
     version = forms.CharField(required=False, widget=forms.HiddenInput)
     description = forms.CharField(required=False, max_length=1000, help_text="What it is for.")
-    names = LinesField(help_text="Names or globs of deployments, one per line. If empty, all.")
-    labels = LabelsField(help_text="key=value labels that a deployment must have, one per line. If empty, any.")
-    formats = LinesField(help_text="Formats, such as helm, one per line. If empty, any.")
-    hosts = LinesField(label="Source hosts", help_text="Hosts or globs that a source comes from. If empty, any.")
-    packages = LinesField(help_text="Packages of catalogs, by name or glob. If empty, any.")
-    min_severity = forms.ChoiceField(
-        label="Minimum severity",
-        required=False,
-        choices=[("", "any"), *((one, f"{one} or worse") for one in SEVERITIES)],
-        help_text="Of the worst new finding.",
-    )
     when = forms.CharField(
         required=False,
         max_length=MAX_EXPRESSION,
@@ -91,9 +88,7 @@ class DecidingForm(forms.Form):
         self.fields["cluster"].queryset = choices  # type: ignore[attr-defined] # the stubs know a Field here only
         for name in ("name", "cluster"):
             self.fields[name].disabled = known is not None
-        for part, name in {**SELECTOR, MIN_SEVERITY: "min_severity"}.items():
-            if part not in kind.selector_parts:
-                del self.fields[name]
+        self.fields |= {part: deepcopy(SELECTOR_FIELDS[part]) for part in kind.selector_parts}
         if not kind.has_when:
             del self.fields["when"]
         for field in kind.form:
@@ -104,7 +99,7 @@ class DecidingForm(forms.Form):
         if not kind.has_description:
             del self.fields["description"]
         first = ("name", "cluster", "version", "description", *(field.path for field in kind.form))
-        self.order_fields(first)
+        self.order_fields((*first, *kind.selector_parts))
         self.wide = [self[name] for name in first if name in self.fields and name != "version"]
         self.narrowing = [self[name] for name in self.fields if name not in first]
         self.is_narrowed = any(field.value() or field.errors for field in self.narrowing)
@@ -113,8 +108,7 @@ class DecidingForm(forms.Form):
         """What was typed, as a spec; of the object as it was, what the form does not show stays."""
         said, kind = self.cleaned_data, self.kind
         kept = dict(self.known.spec) if self.known else {}
-        parts = {key: said[name] for key, name in {**SELECTOR, MIN_SEVERITY: "min_severity"}.items() if name in said}
-        selector = {**(kept.get(kind.selector_place) or {}), **parts}
+        selector = {**(kept.get(kind.selector_place) or {}), **{part: said[part] for part in kind.selector_parts}}
         typed = {
             "description": said.get("description"),
             kind.selector_place: {k: it for k, it in selector.items() if it},
@@ -145,10 +139,10 @@ def _field(field: FormField) -> forms.Field:
 
 def initial_of(row: DecidingObject, kind: type[DecidingKind]) -> dict[str, Any]:
     selector = row.spec.get(kind.selector_place) or {}
-    said = {name: selector.get(key) for key, name in SELECTOR.items()}
+    said = {part: selector.get(part) for part in kind.selector_parts}
     said |= {name: row.spec.get(name) for name in ("description", "when", *(field.path for field in kind.form))}
     about = {"name": row.name, "cluster": row.cluster, "version": row.version}
-    return {**said, **about, "min_severity": selector.get("minSeverity")}
+    return {**said, **about}
 
 
 @require_safe
@@ -191,20 +185,6 @@ def make_secret(http: HttpRequest, *, slug: str, cluster: str, name: str) -> Htt
 
 def _show(http: HttpRequest, kind: type[DecidingKind], row: DecidingObject, secret_text: str = "") -> HttpResponse:
     parsed, state = _read(row, kind)
-    cluster_ids = [cluster.pk for cluster in readable(http) if cluster == row.cluster]
-    waiting = Request.objects.filter(cluster__in=cluster_ids, state=State.IN_REVIEW).select_related("deployment")
-    selected = [
-        (request, standing)
-        for request in waiting.order_by("pk")[:MOST_REQUESTS]
-        for standing in request.approval_rules
-        if standing["name"] == row.name
-    ]
-    accepting = [
-        (request, len(record["fingerprints"]))
-        for request in (waiting.order_by("pk")[:MOST_REQUESTS] if kind.needs_people else ())
-        for record in request.finding_exceptions
-        if record["name"] == row.name
-    ]
     verbs = ("update", "delete", *(["approve"] if kind.needs_people else []))
     facts = {
         "kind": kind,
@@ -212,25 +192,32 @@ def _show(http: HttpRequest, kind: type[DecidingKind], row: DecidingObject, secr
         "parsed": parsed,
         "state": state,
         "spec_text": write(row.spec),
-        "selected": selected,
-        "accepting": accepting,
         "ready": ready_state(row, database_now()),
-        "is_rule": kind is ApprovalRule,
-        "is_check": kind is ExternalCheck,
-        "secret": CheckSecret.objects.filter(cluster=row.cluster, check_uid=row.uid).first(),
         "secret_text": secret_text,
         "rights": {verb: _may(http, row.cluster, verb, kind, row.name) for verb in verbs},
     }
-    return page(http, "deciding/rule.html", facts | (_said_by(http, row) if kind is ApprovalPolicy else {}))
+    return page(http, "deciding/rule.html", facts | _facts_of_kind(http, kind, row))
 
 
-def _said_by(http: HttpRequest, row: DecidingObject) -> dict[str, Any]:
-    """As whom an ApprovalPolicy stands, and what it said lately of requests of its cluster that the viewer may read."""
-    policy, rights = services.describe_object(row)
-    said = lists.evaluations(policy=policy, clusters=[one for one in readable(http) if one == row.cluster])
-    window = page_of(http, said, ListOrder.of(said), size=LATELY)
-    evaluations = keyset.in_order(lists.with_their_requests(said), window.keys)
-    return {"is_policy": True, "policy_rights": rights, "window": window, "evaluations": evaluations}
+def _facts_of_kind(http: HttpRequest, kind: type[DecidingKind], row: DecidingObject) -> dict[str, Any]:
+    """What one kind alone shows: what became of requests of its cluster that the viewer may read, or its secret."""
+    clusters = [cluster for cluster in readable(http) if cluster == row.cluster]
+    if kind is ApprovalPolicy:
+        policy, rights = services.describe_object(row)
+        return {"is_policy": True, "policy_rights": rights, **latest_results(http, policy, clusters)}
+    if kind is ExternalCheck:
+        secrets = CheckSecret.objects.filter(cluster=row.cluster, check_uid=row.uid)
+        return {"is_check": True, "secret": secrets.first()}
+    waiting = Request.objects.filter(cluster__in=clusters, state=State.IN_REVIEW).select_related("deployment")
+    kept = ("uid", "number", "approval_rules", "finding_exceptions", "deployment__name")
+    shown = waiting.only(*kept).order_by("pk")[:MOST_REQUESTS]
+    if kind is ApprovalRule:
+        found = [(request, record) for request in shown for record in request.approval_rules]
+        return {"is_rule": True, "selected": [each for each in found if each[1]["name"] == row.name]}
+    if kind is FindingException:
+        found = [(request, record) for request in shown for record in request.finding_exceptions]
+        return {"accepting": [(each, len(it["fingerprints"])) for each, it in found if it["name"] == row.name]}
+    return {}
 
 
 @require_http_methods(["GET", "POST"])
@@ -304,7 +291,7 @@ def _field_of(form: DecidingForm, place: str) -> str | None:
     names = place.replace("[", ".").split(".")
     name = names[1] if len(names) > 1 else place
     if name == form.kind.selector_place and len(names) > 2:
-        name = {**SELECTOR, "minSeverity": "min_severity"}.get(names[2], "")
+        name = names[2]
     return name if name in form.fields else None
 
 
@@ -335,8 +322,5 @@ def _may(http: HttpRequest, cluster: Cluster, verb: str, kind: type[DecidingKind
 
 def _read(row: DecidingObject, kind: type[DecidingKind]) -> tuple[DecidingKind | Mapping[str, str], str]:
     """What it says, or the problem, and what it does now."""
-    try:
-        parsed = kind.parse(row.spec)
-    except UnreadableObject as exc:
-        return {"problem": str(exc)}, ""
-    return parsed, parsed.state(database_now())
+    parsed, problem = kind.read(row.spec)
+    return (parsed, parsed.state(database_now())) if parsed else ({"problem": problem}, "")

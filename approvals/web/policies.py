@@ -104,12 +104,9 @@ def switch_guard(http: HttpRequest, *, cluster: str, name: str) -> HttpResponse:
 def show(http: HttpRequest, *, name: str) -> HttpResponse:
     clusters = readable(http)
     policy = _find(http, clusters, name)
-    said = lists.evaluations(policy=policy, clusters=clusters)
-    window = page_of(http, said, ListOrder.of(said), size=LATELY)
     facts = {
         "policy": policy,
-        "window": window,
-        "evaluations": keyset.in_order(lists.with_their_requests(said), window.keys),
+        **latest_results(http, policy, clusters),
         "rights": services.rights_of_policy(policy),
         "may_change": services.may_change_policy(by=person(http), policy=policy),
         "document": write_quoted([_draft_of(_columns_of(policy)).to_object()]),
@@ -126,6 +123,13 @@ def move(http: HttpRequest, *, name: str) -> HttpResponse:
     made = services.move_policy(by=person(http), policy=policy, via="browser")
     messages.success(http, f"{made.name} is an ApprovalPolicy of cluster {made.cluster.name} now, and disabled here.")
     return redirect("rule", slug=ApprovalPolicy.slug, cluster=made.cluster.name, name=made.name)
+
+
+def latest_results(http: HttpRequest, policy: Policy, clusters: list[Cluster]) -> dict[str, Any]:
+    """What a policy said lately of requests of these clusters, for `policies/_results.html`."""
+    said = lists.evaluations(policy=policy, clusters=clusters)
+    window = page_of(http, said, ListOrder.of(said), size=LATELY)
+    return {"window": window, "evaluations": keyset.in_order(lists.with_their_requests(said), window.keys)}
 
 
 def _may_create(http: HttpRequest, policy: Policy) -> access.Permission | None:

@@ -53,7 +53,6 @@ from approvals.api.serializers.policies import (
     PolicyInput,
     PolicyTestInput,
     PolicyTestSerializer,
-    replay_record,
 )
 from approvals.api.serializers.requests import (
     ApplyAtInput,
@@ -141,5 +140,4 @@ __all__ = [
     "dependencies_record",
     "package_record",
     "question_of",
-    "replay_record",
 ]

@@ -9,7 +9,6 @@ from rest_framework import serializers
 
 from approvals.clock import database_now
 from approvals.deciding.external_checks import LONGEST_ADDRESS, LONGEST_MESSAGE, CheckOutcome
-from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
 from approvals.ledger.deciding.confirmations import ready_state
 from approvals.models import CheckRun, DecidingObject
@@ -48,10 +47,8 @@ class DecidingObjectSerializer(serializers.ModelSerializer[DecidingObject]):
         ]
 
     def get_summary(self, row: DecidingObject) -> str:
-        try:
-            return BY_NAME[row.kind].parse(row.spec).summary
-        except UnreadableObject:
-            return ""
+        parsed, _ = BY_NAME[row.kind].read(row.spec)
+        return parsed.summary if parsed else ""
 
     @extend_schema_field(ReadySerializer)
     def get_ready(self, row: DecidingObject) -> dict[str, Any]:

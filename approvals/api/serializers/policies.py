@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -12,7 +11,6 @@ from approvals.models import Policy, PolicyEvaluation
 from approvals.policy.explanation import TermValue
 from approvals.policy.expression import MAX_EXPRESSION
 from approvals.policy.replay import ReplayResult
-from approvals.services import PolicyReplay
 from approvals.services.policies.replays import DAYS, MAX_DAYS
 
 
@@ -73,54 +71,30 @@ class PolicyTestInput(serializers.Serializer[Any]):
 
 
 class TestedRequestSerializer(serializers.Serializer[Any]):
-    uid = serializers.CharField()
-    cluster = serializers.CharField()
-    deployment = serializers.CharField()
-    number = serializers.IntegerField()
-    created_at = serializers.DateTimeField()
-    state = serializers.CharField(help_text="what really became of it")
+    uid = serializers.CharField(source="request.uid")
+    cluster = serializers.CharField(source="request.deployment.cluster.name")
+    deployment = serializers.CharField(source="request.deployment.name")
+    number = serializers.IntegerField(source="request.number")
+    created_at = serializers.DateTimeField(source="request.created_at")
+    state = serializers.CharField(source="request.state", help_text="what really became of it")
     verdict = serializers.CharField(help_text="the verdict that it really got; empty if none")
-    result = serializers.ChoiceField(choices=[str(result) for result in ReplayResult])
-    words = serializers.CharField(help_text="why it was not selected, is unknown or would not have been approved")
-    terms = TermSerializer(many=True)
+    result = serializers.ChoiceField(source="replayed.result", choices=[str(result) for result in ReplayResult])
+    words = serializers.CharField(
+        source="replayed.words", help_text="why it was not selected, is unknown or would not have been approved"
+    )
+    terms = TermSerializer(source="replayed.terms", many=True)
 
 
 class PolicyTestSerializer(serializers.Serializer[Any]):
-    policy = serializers.CharField()
-    effect = serializers.CharField()
-    days = serializers.IntegerField()
-    counts = serializers.DictField(child=serializers.IntegerField(), help_text="how many requests had each result")
-    left_out = serializers.IntegerField(help_text="older requests that were not looked at")
-    why_left_out = serializers.CharField()
+    policy = serializers.CharField(source="replay.document.name")
+    effect = serializers.CharField(source="replay.document.effect")
+    days = serializers.IntegerField(source="replay.days")
+    counts = serializers.DictField(
+        source="replay.counts", child=serializers.IntegerField(), help_text="how many requests had each result"
+    )
+    left_out = serializers.IntegerField(source="replay.left_out", help_text="older requests that were not looked at")
+    why_left_out = serializers.CharField(source="replay.why_left_out")
     could_not_ask = serializers.ListField(
         child=serializers.CharField(), help_text="clusters that could not be asked what you may read: none of theirs"
     )
-    requests = TestedRequestSerializer(many=True, help_text="the latest first")
-
-
-def replay_record(replay: PolicyReplay, could_not_ask: tuple[str, ...]) -> Mapping[str, Any]:
-    """The values of PolicyTestSerializer."""
-    return {
-        "policy": replay.document.name,
-        "effect": str(replay.document.effect),
-        "days": replay.days,
-        "counts": replay.counts,
-        "left_out": replay.left_out,
-        "why_left_out": replay.why_left_out,
-        "could_not_ask": could_not_ask,
-        "requests": [
-            {
-                "uid": str(row.request.uid),
-                "cluster": row.request.deployment.cluster.name,
-                "deployment": row.request.deployment.name,
-                "number": row.request.number,
-                "created_at": row.request.created_at,
-                "state": row.request.state,
-                "verdict": row.verdict,
-                "result": str(row.replayed.result),
-                "words": row.replayed.words,
-                "terms": row.replayed.terms,
-            }
-            for row in replay.rows
-        ],
-    }
+    requests = TestedRequestSerializer(source="replay.rows", many=True, help_text="the latest first")

@@ -6,7 +6,6 @@ one spec; where anything in it changes, it counts no longer (decision 0097).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -17,13 +16,12 @@ from approvals import access, audit, wake
 from approvals.access import Person
 from approvals.audit import Actor
 from approvals.clock import database_now
-from approvals.deciding.kinds import DecidingKind, ReadyState
-from approvals.deciding.spec_fields import UnreadableObject
+from approvals.deciding.kinds import ReadyState
 from approvals.deciding.table import BY_NAME
 from approvals.ledger.deciding.deciding_objects import look_again
-from approvals.ledger.digests import digest_of
+from approvals.ledger.digests import digest_of_spec
 from approvals.locks import for_change
-from approvals.models import Cluster, Confirmation, DecidingObject
+from approvals.models import Confirmation, DecidingObject
 from provisioner.values import Identity
 
 
@@ -44,11 +42,9 @@ def people_behind(row: DecidingObject) -> list[Person]:
 
 def ready_state(row: DecidingObject, now: datetime, problem: str | None = None) -> ReadyState:
     """Whether it counts; `problem` is why it cannot be read, where that was found out just now."""
-    kind, why = BY_NAME[row.kind], row.problem if problem is None else problem
-    try:
-        known = kind.parse(row.spec)
-    except UnreadableObject as exc:
-        known, why = None, str(exc)
+    kind = BY_NAME[row.kind]
+    known, unread = kind.read(row.spec)
+    why = unread or (row.problem if problem is None else problem)
     if known is None or (why and not kind.has_when):
         words = f"it cannot be read, so {kind.describe_unreadable(row.spec)}: {why}"
         return ReadyState(False, "Unreadable", words)
@@ -56,12 +52,6 @@ def ready_state(row: DecidingObject, now: datetime, problem: str | None = None) 
         return ReadyState(False, "ConditionFails", f"its condition cannot be evaluated, so {kind.if_unknown}: {why}")
     people = [person.username for person in people_behind(row)] if kind.needs_people else []
     return known.ready(people, now)
-
-
-def confirmed_objects(cluster: Cluster, kind: type[DecidingKind]) -> list[DecidingObject]:
-    """The objects of a kind that anybody has confirmed as they are or as they were, by name."""
-    rows = DecidingObject.objects.filter(cluster=cluster, kind=kind.kind, gone_at=None, confirmations__isnull=False)
-    return list(rows.distinct().prefetch_related("confirmations").order_by("name"))
 
 
 @transaction.atomic
@@ -82,7 +72,3 @@ def confirm(
         about = {"kind": row.kind, "name": row.name, "cluster": row.cluster.name, "specDigest": found.digest}
         audit.record(verb="deciding-object.confirmed", actor=Actor(by.name, via), facts=about)
     return locked
-
-
-def digest_of_spec(spec: Mapping[str, Any]) -> str:
-    return digest_of([json.dumps(spec, sort_keys=True)])

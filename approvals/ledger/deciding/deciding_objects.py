@@ -25,7 +25,7 @@ from approvals.deciding.table import BY_NAME
 from approvals.errors import Awaits
 from approvals.ledger import retries
 from approvals.ledger.deciding import policy_rows
-from approvals.ledger.digests import digest_of
+from approvals.ledger.digests import digest_of_spec
 from approvals.lifecycle import OPEN, State
 from approvals.locks import for_change
 from approvals.models import Cluster, DecidingObject, Request
@@ -80,7 +80,7 @@ def observe(
         is_news, row.gone_at = is_new_spec or row.gone_at is not None, None
     if is_news:
         row.show_at = now
-        row.problem = problem_of(kind, spec)
+        _, row.problem = BY_NAME[kind].read(spec)
         row.writers = [dict(writer)] if writer else []
     elif _by_type(obj.get("status") or {}) != _by_type(row.status):
         row.show_at = row.show_at or now
@@ -139,7 +139,7 @@ def forget(*, cluster: Cluster, uid: str, actor: Actor | None = None, is_gone: b
 
 def _record(row: DecidingObject, verb: str, actor: Actor | None, spec: Mapping[str, Any] | None = None) -> None:
     """What was done to it: the spec stands in the cluster, and whoever may not get it there reads no more than this."""
-    digest = digest_of([json.dumps(row.spec if spec is None else spec, sort_keys=True)])
+    digest = digest_of_spec(row.spec if spec is None else spec)
     about = {"kind": row.kind, "name": row.name, "cluster": row.cluster.name, "specDigest": digest}
     if actor:
         audit.record(verb=f"deciding-object.{verb}", actor=actor, facts=about)
@@ -171,15 +171,6 @@ def changed_since(cluster_id: int, at: datetime) -> bool:
     return rows.filter(Q(changed_at__gt=at) | Q(gone_at__gt=at)).exists()
 
 
-def problem_of(kind: str, spec: Mapping[str, Any]) -> str:
-    """Why the spec cannot be read; "" where it can."""
-    try:
-        BY_NAME[kind].parse(spec)
-    except UnreadableObject as exc:
-        return str(exc)
-    return ""
-
-
 def objects_to_show(now: datetime) -> list[int]:
     """Those of which the cluster is to be told, the longest ago first."""
     due = DecidingObject.objects.filter(show_at__lte=now, gone_at=None)
@@ -206,7 +197,7 @@ def clear_gone(now: datetime) -> None:
 
 
 def check_expressions(parsed: DecidingKind) -> None:
-    """Raise BadExpression, with its place, for the first expression of an object that does not compile."""
+    """Raise UnreadableObject for the first expression of an object that does not compile."""
     wanted = parsed.expressions
     answers = ask_all([ExpressionQuestion(expression.language, expression.text) for expression in wanted])
     for expression, found in zip(wanted, answers, strict=True):
@@ -214,7 +205,7 @@ def check_expressions(parsed: DecidingKind) -> None:
             check_form(expression.text)
             check_compiled(found, expression.type)
         except BadExpression as exc:
-            raise type(exc)(f"{expression.place}: {exc}") from exc
+            raise UnreadableObject(f"{expression.place}: {exc}", expression.place) from exc
 
 
 def _add_author(authors: list[Any], writer: Mapping[str, Any] | None, *, is_next: bool) -> list[Any]:

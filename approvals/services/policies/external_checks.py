@@ -14,7 +14,6 @@ from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.clock import database_now
 from approvals.deciding.external_checks import LONGEST_MESSAGE, CheckOutcome, ExternalCheck, is_address
-from approvals.deciding.spec_fields import UnreadableObject
 from approvals.errors import CheckTokenRefused, InvalidInput, NotFound, NotOpen
 from approvals.gate import reviewer_checks
 from approvals.ledger.deciding import check_runs, deciding_objects
@@ -78,10 +77,9 @@ def run_check_again(*, by: Caller, request_id: int, name: str, via: str) -> Chec
             raise NotOpen(f"the request is {request.state.replace('_', ' ')}: no check is asked any more")
         if runs.count() >= MOST_RUNS:
             raise NotOpen(f"it was asked {MOST_RUNS} times about this round: look again for a new request")
-        try:
-            check = ExternalCheck.parse(row.spec)
-        except UnreadableObject as exc:
-            raise NotOpen(f"external check {name} cannot be read: {exc}") from exc
+        check, problem = ExternalCheck.read(row.spec)
+        if check is None:
+            raise NotOpen(f"external check {name} cannot be read: {problem}")
         run = check_runs.ask(request, check, uid=row.uid, name=name, actor=Actor(checked.identity.username, via))
         request.look_again_at = None
         request.save(update_fields=["look_again_at"])

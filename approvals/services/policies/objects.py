@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from secrets import token_hex
 from typing import Any
@@ -21,12 +21,10 @@ from approvals.gate import reviewer_checks
 from approvals.gate.deciding_objects import policy_of_object, policy_of_row
 from approvals.ledger.deciding import confirmations, deciding_objects
 from approvals.models import Cluster, DecidingObject, Policy
-from approvals.policy import BadExpression
-from approvals.selectors.change_stops import is_stop
 from approvals.services.deployments import translate_refusals
 from approvals.services.policies.rows import PolicyRights, check_author, describe_rights, disable_policy
 from provisioner.api_groups import OWN_GROUP
-from provisioner.values import Identity, ObjectRef
+from provisioner.values import ObjectRef
 
 # Of a stop: it stands in lists.
 MAX_REASON = 500
@@ -48,11 +46,9 @@ def create_object(
         "metadata": {"name": name},
         "spec": dict(spec),
     }
-
-    def create(person: Identity) -> Live:
-        return access.kubernetes().create(cluster, obj, as_person=person)
-
-    return _write(by, cluster, kind, create, via)
+    person = access.acting_as(by, cluster)
+    made = translate_refusals(cluster, partial(access.kubernetes().create, cluster, obj, as_person=person), person)
+    return _keep(by, cluster, kind, made, via)
 
 
 def change_object(
@@ -69,21 +65,16 @@ def change_object(
     another."""
     _check_spec(by, cluster, kind, name, spec)
     live = _live(cluster, kind, name, version)
-
-    def change(person: Identity) -> Live:
-        return access.kubernetes().replace(cluster, {**live, "spec": dict(spec)}, as_person=person)
-
-    return _write(by, cluster, kind, change, via, before=live["metadata"].get("generation"))
+    person, wanted = access.acting_as(by, cluster), {**live, "spec": dict(spec)}
+    made = translate_refusals(cluster, partial(access.kubernetes().replace, cluster, wanted, as_person=person), person)
+    return _keep(by, cluster, kind, made, via, before=live["metadata"].get("generation"))
 
 
 def delete_object(*, by: Caller, cluster: Cluster, kind: type[DecidingKind], name: str, version: str, via: str) -> None:
     """Delete the object as it stood at `version`; raises NotAsExpected of another."""
     person, live = access.acting_as(by, cluster), _live(cluster, kind, name, version)
     ref, uid, at = _ref(kind, name), live["metadata"]["uid"], str(live["metadata"]["resourceVersion"])
-
-    def delete() -> None:
-        access.kubernetes().delete(cluster, ref, uid=uid, version=at, as_person=person)
-
+    delete = partial(access.kubernetes().delete, cluster, ref, uid=uid, version=at, as_person=person)
     translate_refusals(cluster, delete, person)
     is_gone = translate_refusals(cluster, lambda: access.kubernetes().get(cluster, ref)) is None
     deciding_objects.forget(cluster=cluster, uid=uid, actor=Actor(by.name, via), is_gone=is_gone)
@@ -108,8 +99,7 @@ def confirm_object(
     permission = access.may(by, cluster, "approve", resource=kind.plural, name=name, fresh=True)
     permission.check()
     spec = dict(live["spec"])
-    _check_spec(by, cluster, kind, name, spec)
-    parsed = kind.parse(spec)
+    parsed = _check_spec(by, cluster, kind, name, spec)
     if why := parsed.why_not_confirmable(database_now()):
         raise InvalidInput(why, field="spec")
     writers = map(access.person_recorded, known.writers if spec == known.spec else ())
@@ -157,29 +147,31 @@ def stop_changes(*, by: Caller, cluster: Cluster, reason: str, via: str) -> None
 def end_stop(*, by: Caller, cluster: Cluster, name: str, via: str) -> None:
     """Delete a ChangeWindow that stops changes, as the person; raises NotFound, or a Refused by Kubernetes' answer."""
     live = translate_refusals(cluster, partial(access.kubernetes().get, cluster, _ref(ChangeWindow, name)))
-    if live is None or not is_stop(live["spec"]):
+    window, _ = ChangeWindow.read(live["spec"] if live else {})
+    if live is None or window is None or not window.is_stop:
         raise NotFound("there is no such stop: somebody may have ended it")
     delete_object(by=by, cluster=cluster, kind=ChangeWindow, name=name, version=_version(live), via=via)
 
 
-def _check_spec(by: Caller, cluster: Cluster, kind: type[DecidingKind], name: str, spec: Mapping[str, Any]) -> None:
-    """Raise InvalidInput for what Pratique could not read: Kubernetes takes some of it, and it would hold requests.
+def _check_spec(
+    by: Caller, cluster: Cluster, kind: type[DecidingKind], name: str, spec: Mapping[str, Any]
+) -> DecidingKind:
+    """What the spec says. Raises InvalidInput for what Pratique could not read: Kubernetes takes some of it, and it
+    would hold requests.
 
     Who writes a grant must hold `approve` on what it selects, also where no admission policy of the cluster asks (S46).
     """
     try:
         found = kind.parse(spec)
+        deciding_objects.check_expressions(found)
     except UnreadableObject as exc:
         raise InvalidInput(str(exc), field=exc.place) from exc
-    try:
-        deciding_objects.check_expressions(found)
-    except BadExpression as exc:
-        raise InvalidInput(str(exc), field=str(exc).partition(": ")[0]) from exc
     if isinstance(found, ApprovalPolicy):
         if not is_name(name):
             raise InvalidInput(f"the name is {name[:100]!r}; {BAD_NAME}", field="name")
         if found.document.is_grant:
             check_author(by, cluster, found.document.names)
+    return found
 
 
 def _live(cluster: Cluster, kind: type[DecidingKind], name: str, version: str) -> Live:
@@ -201,22 +193,15 @@ def _ref(kind: type[DecidingKind], name: str) -> ObjectRef:
     return ObjectRef(OWN_GROUP, VERSION, kind.kind, "", name)
 
 
-def _write(
-    by: Caller,
-    cluster: Cluster,
-    kind: type[DecidingKind],
-    write: Callable[[Identity], Live],
-    via: str,
-    before: int | None = None,
+def _keep(
+    by: Caller, cluster: Cluster, kind: type[DecidingKind], obj: Live, via: str, before: int | None = None
 ) -> DecidingObject:
-    """Send it, and keep what came of it at once: its page is shown before the watch tells of it.
+    """Keep at once what was written: its page is shown before the watch tells of it.
 
     Whoever writes again what is there, at the generation `before`, is not its author.
     """
-    person = access.acting_as(by, cluster)
-    obj = translate_refusals(cluster, lambda: write(person), person)
     is_written = before is None or obj["metadata"].get("generation") != before
-    is_counted = not kind.needs_people or reviewer_checks.is_person(by, person)
+    is_counted = not kind.needs_people or reviewer_checks.is_person(by, access.acting_as(by, cluster))
     writer = access.person_of(by, cluster).record() if is_written and is_counted else None
     row = deciding_objects.observe(
         cluster=cluster, kind=kind.kind, obj=obj, writer=writer, actor=Actor(by.name, via), is_listed=False

@@ -29,7 +29,7 @@ from approvals.ledger.pivots import has_requested
 from approvals.models import Cluster, Report, Request, Verdict
 from approvals.policy import POLICY, BadExpression, check_compiled, check_form
 from approvals.policy.document import PolicyDocument
-from approvals.policy.replay import PastRequest, Replayed, ReplayResult, count_results, replay, why_past_not_selected
+from approvals.policy.replay import PastRequest, Replayed, ReplayResult, count_results, replay
 from approvals.policy.terms import ExpressionTerms
 from approvals.rate_limits import Limit, take
 from provisioner.expressions import ExpressionQuestion
@@ -75,13 +75,9 @@ def read_document(value: object) -> PolicyDocument:
     """The policy of a document whose expressions compile. Raises InvalidInput with the place."""
     try:
         document = parse_document(value)
+        check_expressions(ApprovalPolicy.of_document(document))
     except UnreadableObject as exc:
         raise InvalidInput(f"the policy is invalid: {exc}", field=exc.place) from exc
-    try:
-        check_expressions(ApprovalPolicy.of_document(document))
-    except BadExpression as exc:
-        place = str(exc).partition(":")[0]
-        raise InvalidInput(f"the policy is invalid: {exc}", field=place) from exc
     return document
 
 
@@ -152,7 +148,7 @@ def _replay_chunk(
     terms = asked[0]
     texts = [*terms.texts, *(condition.whole.text for condition in asked[1:])]
     past = {request.pk: _without_report(request) for request in chunk}
-    selected = [request for request in chunk if not why_past_not_selected(document, past[request.pk])]
+    selected = [request for request in chunk if not past[request.pk].why_not_selected_by(document)]
     reports = Report.objects.filter(request__in=selected, round=F("request__round")).prefetch_related("findings")
     by_key = {request.pk: request for request in selected}
     is_grant = document.is_grant

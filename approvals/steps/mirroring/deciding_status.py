@@ -17,7 +17,6 @@ from approvals.ledger import claims
 from approvals.ledger.deciding.confirmations import ready_state
 from approvals.ledger.deciding.deciding_objects import check_expressions, look_again, postpone_showing, record_shown
 from approvals.models import DecidingObject
-from approvals.policy import BadExpression
 from approvals.steps.mirroring.conditions import Condition
 from approvals.steps.mirroring.mirror import GROUP_VERSION, apply_status
 from approvals.working import Recurring, WorkStep
@@ -63,15 +62,13 @@ class ShowDecidingObject(Recurring):
 
 def read_object(row: DecidingObject) -> tuple[DecidingKind | None, str]:
     """What it says, None where it cannot be read, and what is wrong with it or its expressions; "" where nothing is."""
+    parsed, problem = BY_NAME[row.kind].read(row.spec)
     try:
-        parsed = BY_NAME[row.kind].parse(row.spec)
+        if parsed:
+            check_expressions(parsed)
     except UnreadableObject as exc:
-        return None, str(exc)
-    try:
-        check_expressions(parsed)
-    except BadExpression as exc:
-        return parsed, str(exc)
-    return parsed, ""
+        problem = str(exc)
+    return parsed, problem
 
 
 def status_of(row: DecidingObject, known: DecidingKind | None, problem: str, now: datetime) -> dict[str, Any]:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
-
-import yaml
 
 from provisioner.api_groups import OWN_GROUP
 from provisioner.catalogs.values import package_to_address
@@ -28,6 +25,7 @@ from provisioner.cli.kubectl.catalog_diff import (
 )
 from provisioner.cli.kubectl.cluster import NOT_INSTALLED, VERSION, add_cluster, cluster_of
 from provisioner.cli.kubectl.login import login_for
+from provisioner.cli.kubectl.requests import format_output
 from provisioner.cli.kubectl.service import ENVIRONMENT, Service, service_url, told_by
 from provisioner.cli.kubectl.tables import age_of, table
 from provisioner.cli.kubectl.terminal import page
@@ -110,7 +108,7 @@ def _list_catalogs(api: ClusterClient, options: argparse.Namespace) -> int:
     rows = [_catalog_cells(catalog, now) for catalog in found]
     heads = ("NAME", "PRIORITY", "PACKAGES", "BUNDLES", "READY", "PROBLEMS", "READ", "SOURCE")
     text = table(heads, rows) if rows else "No catalogs in this cluster.\n"
-    page(_format_result(options, {"items": found}, text))
+    page(format_output(options, {"items": found}, text))
     return 0
 
 
@@ -327,10 +325,4 @@ def _run_diff(options: argparse.Namespace, live: Record) -> int:
 
 def _print_result(options: argparse.Namespace, record: Record, lines: Sequence[str] | Iterator[str]) -> None:
     text = "".join(f"{visible(line)}\n" for line in lines)
-    page(_format_result(options, record, text))
-
-
-def _format_result(options: argparse.Namespace, record: Record, text: str) -> str:
-    if options.output == "json":
-        return json.dumps(record, indent=2, sort_keys=True) + "\n"
-    return yaml.safe_dump(dict(record), sort_keys=True) if options.output == "yaml" else text
+    page(format_output(options, record, text))

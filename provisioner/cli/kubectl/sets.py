@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,11 +10,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import yaml
-
 from provisioner.cli.arguments import Usage
 from provisioner.cli.kubectl.cluster import add_cluster
 from provisioner.cli.kubectl.login import login_for
+from provisioner.cli.kubectl.requests import format_output
 from provisioner.cli.kubectl.service import ENVIRONMENT, Service, service_url, told_by
 from provisioner.cli.kubectl.tables import table
 from provisioner.cli.kubectl.terminal import is_agreed, page
@@ -97,11 +95,7 @@ def run(options: argparse.Namespace) -> int:
         else:
             status, record, lines = OK, found, list(_set_lines(found) if options.name else _list_lines(found))
     text = "".join(f"{visible(line)}\n" for line in lines)
-    if options.output == "json":
-        text = json.dumps(record, indent=2, sort_keys=True) + "\n"
-    if options.output == "yaml":
-        text = yaml.safe_dump(dict(record), sort_keys=True)
-    page(text)
+    page(format_output(options, record, text))
     return status
 
 

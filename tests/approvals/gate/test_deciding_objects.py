@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from approvals.clock import database_now
 from approvals.deciding.approval_rules import ApprovalRule
-from approvals.gate.deciding_objects import conditions_of, host_of, live_objects, selected_by
+from approvals.gate.deciding_objects import (
+    conditions_of,
+    host_of,
+    live_objects,
+    read_windows,
+    seen_objects,
+    selected_by,
+)
 from approvals.gate.policies import reviewed_report
+from approvals.gate.rule_facts import rules_of
 from approvals.ledger.deciding import deciding_objects
 from approvals.models import Report, Request
 from provisioner.errors import TryLater
@@ -68,6 +78,50 @@ def test_findings_about_objects_of_others_count_for_the_least_severity(request_:
         "private": [{"ref": ref, "severity": "breaking", "isNew": True}],
     }
     assert selected_by(request_, report).worst_new == "breaking"
+
+
+@pytest.mark.parametrize(
+    ("spec", "sure", "unread"),
+    [
+        pytest.param({"type": "Deny"}, [True], 0, id="every deployment"),
+        pytest.param({"type": "Deny", "selector": {"names": ["other"]}}, [], 0, id="another one"),
+        pytest.param({"type": "Deny", "when": "1 / 0 == 1"}, [False], 0, id="a condition that fails"),
+        pytest.param({"type": "Deny", "when": 'name == "other"'}, [], 0, id="a condition that is false"),
+        pytest.param({"type": "Deny", "selector": {"matchLabels": {"tier": "prod"}}}, [False], 0, id="earlier labels"),
+        pytest.param({"type": "Perhaps"}, [], 1, id="it cannot be read"),
+        pytest.param({"type": "Perhaps", "selector": {"names": ["other"]}}, [], 0, id="unreadable, about another one"),
+        pytest.param({"type": "Deny", "selector": {"names": 3}}, [], 1, id="its selector cannot be read"),
+    ],
+)
+def test_S14_which_windows_select_a_request(
+    request_: Request, spec: dict[str, Any], sure: list[bool], unread: int
+) -> None:
+    request_.labels, request_.earlier_labels = {"tier": "dev"}, [{"tier": "prod"}]
+    listed = SimpleNamespace(objects=[{"metadata": {"name": "w", "uid": "u"}, "spec": spec}])
+    found = read_windows(
+        request_, cast("Any", SimpleNamespace(resource_of=lambda *_: "windows", snapshot=lambda _: listed))
+    )
+    assert ([each.is_sure for each in found.selecting], len(found.unread)) == (sure, unread)
+
+
+def test_what_a_rule_said_since_the_request_was_made_counts_and_what_it_said_before_does_not(
+    env: World, request_: Request
+) -> None:
+    def read() -> tuple[int, list[int | None]]:
+        rules = seen_objects(env.cluster, ApprovalRule)
+        (facts,) = rules_of(request_, reviewed_report(request_), rules, lambda: pytest.fail("no role is named"))
+        assert facts.rule
+        return len(facts.rule.require), [one.rule and len(one.rule.require) for one in facts.earlier]
+
+    parts = [{"name": "a"}, {"name": "b"}]
+    for generation, spec in enumerate(({"require": parts}, {"require": "nobody"}, {"require": parts[:1]}), 1):
+        meta = {"name": "r", "uid": "u", "generation": generation, "resourceVersion": str(generation)}
+        deciding_objects.observe(
+            cluster=env.cluster, kind="ApprovalRule", obj={"metadata": meta, "spec": spec}, is_listed=True
+        )
+    assert read() == (1, [2, None])
+    request_.created_at = database_now()
+    assert read() == (1, [])
 
 
 def test_a_kind_that_is_away_for_a_moment_is_waited_for(env: World) -> None:

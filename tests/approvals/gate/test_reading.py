@@ -10,6 +10,8 @@ from datetime import timedelta
 from typing import Any, cast
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from approvals import gate
@@ -64,6 +66,12 @@ def test_before_a_phase_it_asks_no_more_than_it_must(
     assert sorted(live.read) == ["BundleDeployment", "ServiceAccount"]
     assert [(who, question.verb) for who, question in env.kubernetes.asked] == [("ada", "approve")]
     assert gate.judge(facts, timezone.now()).may
+
+
+def test_to_decide_our_rows_of_all_kinds_are_read_by_one_query(request_: Request) -> None:
+    with CaptureQueriesContext(connection) as asked:
+        gate.reader.deciding(request_)
+    assert sum('FROM "approvals_decidingobject"' in query["sql"] for query in asked) == 1
 
 
 def test_every_fact_says_when_and_how_it_was_learned(request_: Request) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -13,7 +15,7 @@ from approvals.clock import database_now
 from approvals.errors import InvalidInput, NotAllowed, NotOpen, SelfApproval
 from approvals.ledger import rounds
 from approvals.ledger.moves import locked
-from approvals.models import AuditEntry, Request, Review
+from approvals.models import AuditEntry, Request, Review, SpecWrite
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, text_of
@@ -65,6 +67,17 @@ def test_S05_only_who_may_approve_it_says_when_it_is_applied(env: World, asked: 
     look(asked)
     with pytest.raises(NotOpen):
         choose(env.ada)
+
+
+@pytest.mark.parametrize("trusting", [{}, {"DOUBT_WRITERS": False}, {"SELF_APPROVAL": True}], ids=str)
+def test_S05_who_may_have_asked_for_it_says_it_only_where_the_operator_trusts_them(
+    env: World, asked: Request, settings: Any, trusting: dict[str, bool]
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, **trusting}
+    SpecWrite.objects.update(username="", user=None)
+    env.kubernetes.allow("ada", "update")
+    with nullcontext() if trusting else pytest.raises(SelfApproval, match="you may have requested this change"):
+        services.set_apply_at(by=acting(env.ada), request_id=asked.pk, apply_at=TOMORROW, via="rest")
 
 
 def test_a_new_round_drops_the_time_and_is_decided_within_the_usual_hours(env: World, asked: Request) -> None:

@@ -18,7 +18,7 @@ FORM = {
     "name": "four-eyes",
     "cluster": "prod",
     "names": "payments-*\nweb",
-    "min_severity": "dangerous",
+    "minSeverity": "dangerous",
     "require": "- name: security\n  groups: [security]\n",
 }
 

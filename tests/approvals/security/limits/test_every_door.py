@@ -73,8 +73,9 @@ LIMITED = [path for path in PATHS if path not in FREE]
 def low(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same limits, reached sooner."""
     of_pages = ((middleware, name) for name in ("STRANGER", "PERSON", "ICON"))
-    for where, name in (*of_pages, (rest, "PERSON"), (sign_in, "ASKING"), (external_checks, "ANSWERING")):
-        monkeypatch.setattr(where, name, Limit(f"few-{name}", FEW, 60))
+    views = ((sign_in.SignInViewSet, "limit"), (external_checks.CheckRunViewSet, "limit"))
+    for where, name in (*of_pages, (rest, "PERSON"), *views):
+        monkeypatch.setattr(where, name, Limit(f"few-{where.__name__}-{name}", FEW, 60))
     monkeypatch.setattr(authentication, "API_TOKEN", Door("api-token", None, Limit("few-tokens", FEW, 60)))
 
 
