@@ -154,8 +154,9 @@ def worst_new_of(report: Report) -> str:
 
 
 def count_approvals(request: Request) -> int:
-    """Those of people in this round, as they were given: who decides asks whether they still count."""
-    return request.reviews.counted().filter(round=request.round, decision="Approve", policy=None).count()
+    """Those that people gave in this round: who decides asks whether they still count. What is carried over is not."""
+    given = request.reviews.counted().filter(round=request.round, decision="Approve", policy=None, carries=None)
+    return given.count()
 
 
 def _worst(findings: Iterable[Finding]) -> str:

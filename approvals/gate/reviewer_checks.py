@@ -98,7 +98,12 @@ def check_dismisser(by: Caller, request: Request) -> Checked:
 
 def with_doubt(checked: Checked, request: Request) -> Checked:
     """With why it may have been this reviewer who wrote it or asked for it, if anything says so (S05, S43)."""
-    return replace(checked, doubt=access.why_author(checked.identity, request, unknown_writes(request)))
+    return replace(checked, doubt=doubt_about(checked.identity, request))
+
+
+def doubt_about(identity: Identity, request: Request) -> str:
+    """Why it may have been this person who wrote it or asked for it; "" where nothing says so."""
+    return access.why_author(identity, request, unknown_writes(request))
 
 
 def check_human(by: Caller, identity: Identity, what: str) -> None:

@@ -56,7 +56,7 @@ def rules_of(
         holding = [(rule, until) for rule, until in rules if doubts[id(rule)] is not None]
         earlier = [EarlierRule(rule if isinstance(rule, ApprovalRule) else None, at) for rule, at in holding if at]
         current = next((rule for rule, until in holding if until is None), None)
-        facts = RuleFacts(one.name, earlier=tuple(earlier))
+        facts = RuleFacts(one.name, earlier=tuple(earlier), changed_at=one.changed_at)
         if isinstance(current, UnreadableRule):
             facts = replace(facts, problem=current.problem)
         elif current:
