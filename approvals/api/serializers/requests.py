@@ -44,7 +44,9 @@ class ReviewSerializer(serializers.ModelSerializer[Review]):
 
     subject_digest = serializers.SerializerMethodField(help_text="empty for what earlier versions settled")
     carries = serializers.PrimaryKeyRelatedField[Review](
-        read_only=True, help_text="the id of the approval of an earlier round or request that it carries over"
+        read_only=True,
+        allow_null=True,
+        help_text="the id of the approval that it carries over from an earlier round or request, else null",
     )
     dismissals = DismissalSerializer(many=True, help_text="who dismissed the changes that it requests, and why")
 
