@@ -134,7 +134,6 @@ def test_S51_a_rule_that_stops_it_takes_back_what_was_carried(env: World, first:
     write_rule(env, carryOver=False)
     assert look(second).state == "in_review"
     assert "it was carried over from round 1, and approval rule anybody carries no approval over" in second.problem
-    # Said again in the same words it is said of this round.
     approve(second, env.ada)
     assert look(second).state == "approved"
 
@@ -255,6 +254,8 @@ def test_S51_one_person_is_carried_over_once_and_not_past_what_they_say_now(env:
     assert [one["round"] for one in third.earlier_approvals] == [2]
     fourth = next_round(third)
     assert {one["round"] for one in look(fourth).earlier_approvals} == {2}
+    # Said again in the same words it is said of this round.
+    assert approve(fourth, env.ada).carries is None
 
 
 def test_S51_what_is_carried_over_is_a_persons_approval_by_the_database_too(env: World, first: Request) -> None:
