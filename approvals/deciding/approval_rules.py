@@ -105,7 +105,10 @@ def _list(word: str, names: Sequence[str], plural: str = "") -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRule(DecidingKind):
-    """All parts of `require` have to be satisfied. `when` is CEL over the documented facts; "" is always true."""
+    """All parts of `require` have to be satisfied. `when` is CEL over the documented facts; "" is always true.
+
+    `carry_over`: approvals of the same risk count again (decision 0100).
+    """
 
     kind: ClassVar[str] = "ApprovalRule"
     plural: ClassVar[str] = "approvalrules"
@@ -126,12 +129,20 @@ class ApprovalRule(DecidingKind):
             is_yaml=True,
             is_required=True,
         ),
+        FormField(
+            "carryOver",
+            "Carry approvals over",
+            "A new round or request that brings nothing new keeps the approvals of the one before, where every rule "
+            "that selects it says so.",
+            is_flag=True,
+        ),
     )
 
     description: str
     selector: Selector
     when: str
     require: tuple[RulePart, ...]
+    carry_over: bool = False
 
     @classmethod
     def parse(cls, spec: Mapping[str, Any]) -> Self:
@@ -141,6 +152,7 @@ class ApprovalRule(DecidingKind):
             selector=Selector.read(fields.inner("selector")),
             when=fields.text("when", default="", longest=MAX_EXPRESSION),
             require=fields.each("require", RulePart.read, most=MOST_PARTS),
+            carry_over=fields.flag("carryOver"),
         )
         fields.end()
         names = [part.name for part in found.require]

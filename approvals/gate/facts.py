@@ -165,7 +165,8 @@ class ReviewFacts:
     `decides`, `uses_account` and `overrides` are None where nobody has to know. `is_in_force`: not of a policy that was
     changed since. `dismissal`: whether who dismissed the changes that it asks for may still `override`; None where
     nobody did. `doubt` was found when the review was given: why they may have written the spec before that (S05).
-    `voter` is who gives it, as they are known now, else as they were then; None of what is no approval.
+    `voter` is who gives it, as they are known now, else as they were then; None of what is no approval. `carried_from`
+    names the round or request of one that was carried over, and `lapse` says why it does not count again now.
     """
 
     key: int
@@ -184,6 +185,8 @@ class ReviewFacts:
     dismissal: Fact[Right] | None = None
     voter: Voter | None = None
     given_at: datetime | None = None
+    carried_from: str = ""
+    lapse: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +219,9 @@ class RuleFacts:
     """An ApprovalRule that selects the request, or did since it was reported.
 
     `rule` is None where it does not any more, and where it cannot be read: `problem` says why then. `note` says why it
-    is taken to select the request, although nobody can tell. `nobody` are groups of which no known person is a member,
-    `holders` by ClusterRole whom its bindings name, as `User NAME` or `Group NAME`; None where it names none.
+    is taken to select the request, although nobody can tell. It says what it says since `changed_at`. `nobody` are
+    groups of which no known person is a member, `holders` by ClusterRole whom its bindings name, as `User NAME` or
+    `Group NAME`; None where it names none.
     """
 
     name: str
@@ -225,6 +229,7 @@ class RuleFacts:
     problem: str = ""
     note: str = ""
     earlier: tuple[EarlierRule, ...] = ()
+    changed_at: datetime | None = None
     nobody: tuple[str, ...] = ()
     holders: Fact[Mapping[str, frozenset[str]]] | None = None
 

@@ -132,6 +132,8 @@ def why_not(review: ReviewFacts) -> str:
         return f"they may have requested this change ({review.doubt})"
     if not review.is_in_force:
         return "the policy was changed since"
+    if review.lapse:
+        return f"it was carried over from {review.carried_from}, and {review.lapse}"
     return _words_against(review.decides)
 
 
@@ -214,22 +216,33 @@ def still_approved(facts: GateFacts) -> Iterator[Reason]:
             [*(list(_describe_change_requests(change_requests(reviews))) or [found.words]), *lost(reviews)]
         )
         words = f"checked again before applying, some approvals no longer count: {words}"
-        # An approval by a policy as it was never counts again: where only that is lacking, waiting would be in vain.
-        # Nobody can tell while the right of another reviewer could not be asked.
+        # An approval by a policy as it was never counts again, nor does one that is carried over no longer: where only
+        # these are lacking, waiting would be in vain. Nobody can tell while the right of another reviewer could not be
+        # asked.
         before = [
-            replace(ballot(review), counts=True) if _is_outdated(review) else ballot(review) for review in reviews
+            replace(ballot(review), counts=True) if review.lapse or _is_outdated(review) else ballot(review)
+            for review in reviews
         ]
-        is_unclear = any(isinstance(review.decides, Unknown) for review in reviews)
+        is_unclear = any(isinstance(review.decides, Unknown) for review in reviews) or (
+            are_rules_unclear(facts) and any(review.lapse for review in reviews)
+        )
         if is_unclear or not is_enough(tally(facts, before)):
             kind = RefusalKind.NOT_APPROVED_ANY_MORE
         elif facts.question in (GateQuestion.GO_ON, GateQuestion.RESTORE):
             kind = RefusalKind.POLICY_CHANGED_MIDWAY
+        elif any(review.lapse for review in reviews):
+            kind = RefusalKind.NOT_CARRIED_ANY_MORE
         else:
             kind = RefusalKind.POLICY_CHANGED
         yield reason(kind, words, facts.about)
     waivers = accepted(reviews).lost
     if waivers:
         yield reason(RefusalKind.WAIVER_LOST, f"checked again before applying: {'; '.join(waivers)}", facts.about)
+
+
+def are_rules_unclear(facts: GateFacts) -> bool:
+    """Whether nobody can tell at the moment what ApprovalRules say: no round ends of it."""
+    return isinstance(facts.rules, Unknown) or any(rule.note or rule.problem for rule in facts.rules.value)
 
 
 def _is_outdated(review: ReviewFacts) -> bool:

@@ -162,8 +162,8 @@ def worst_new_of(report: Report) -> str:
 
 
 def count_approvals(request: Request) -> int:
-    """Those of people in this round, as they were given: who decides asks whether they still count."""
-    given = request.reviews.counted().filter(round=request.round, decision="Approve", policy=None)
+    """Those that people gave in this round: who decides asks whether they still count. What is carried over is not."""
+    given = request.reviews.counted().filter(round=request.round, decision="Approve", policy=None, carries=None)
     return sum(access.is_human(Identity(row.username)) for row in given)
 
 

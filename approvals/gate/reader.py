@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -56,7 +57,7 @@ from approvals.gate.live_spec import PendingFacts, learn, unmet_words
 from approvals.gate.people import accepted, with_exceptions
 from approvals.gate.plan_facts import Approved, came_of, collisions_of, plan_facts
 from approvals.gate.rule_facts import rules_of
-from approvals.gate.rules import RuleNeeds, standings
+from approvals.gate.rules import RuleNeeds, standings, with_lapses
 from approvals.ledger import rollouts, rounds
 from approvals.ledger.digests import ReviewSubject
 from approvals.ledger.pivots import why_unknown
@@ -104,12 +105,13 @@ def deciding(request: Request) -> GateFacts:
     facts, report = _facts(GateQuestion.DECIDE, request), policies.reviewed_report(request)
     reach = partial(connect, request.deployment.cluster)
     rows = kept_rows(request.deployment.cluster, DECIDE_BY)
-    every_policy = _policies(request, None, rows)
+    every_policy, rules = _policies(request, None, rows), seen_rules(request, report, reach, rows)
+    is_vouching = rights.needs_vouching(request)
     return replace(
         facts,
-        **_reviewed(request, report, None, every_policy, rows, is_vouching=rights.needs_vouching(request)),
+        **_reviewed(request, report, None, every_policy, rules, rows, is_vouching=is_vouching),
         grants=_of_policies(every_policy, partial(policies.grants_of, request, report)),
-        rules=_seen_rules(request, report, reach, rows),
+        rules=rules,
         checks=_checks(request, report, rows=rows),
         too_old=_too_old(request),
         read_unattended=_read_unattended(request),
@@ -129,6 +131,7 @@ def approved(
         loaded = load()
     subject = subject_of(request, content_digest=loaded.content.digest)
     report = policies.reviewed_report(request)
+    every_policy, rules = _policies(request, api), _live_rules(request, report, api)
     facts = replace(
         _facts(GateQuestion.PLAN, request),
         cluster_uid=live_spec.cluster_uid(request, asked.cluster_uid.result()),
@@ -138,8 +141,8 @@ def approved(
         read_unattended=_read_unattended(request),
         subject=_record(lambda: replace(subject, plan_digest=loaded.plan.digest)),
         approved=_record(lambda: _approved_subjects(request)),
-        **_reviewed(request, report, api, _policies(request, api), is_vouching=rights.needs_vouching(request)),
-        rules=_live_rules(request, report, api),
+        **_reviewed(request, report, api, every_policy, rules, is_vouching=rights.needs_vouching(request)),
+        rules=rules,
         checks=_checks(request, report, api=api),
         unreviewed=deletions.by_records(request),
         unmet=learn(partial(unmet_words, request, api), may_be_final=True),
@@ -225,9 +228,10 @@ def creating(revision: Revision, api: Api) -> GateFacts:
     """Before what was left out is created: a first write, so reviewers and guards are asked as well."""
     request = revision.request
     report = policies.reviewed_report(request)
+    rules = _live_rules(request, report, api)
     people = {
-        **_people(request, report, api),
-        "rules": _live_rules(request, report, api),
+        **_people(request, report, api, rules),
+        "rules": rules,
         "read_unattended": _read_unattended(request),
     }
     return replace(correcting(revision, api), question=GateQuestion.CREATE, **people)
@@ -302,9 +306,12 @@ def _last(request: Request, api: Api, *, account_by: Request) -> dict[str, Any]:
     return {"desired_spec": live_spec.desired_spec(request.deployment, live.result()), "account": account}
 
 
-def _people(request: Request, report: Report, api: Api) -> dict[str, Any]:
+def _people(
+    request: Request, report: Report, api: Api, rules: Fact[tuple[RuleFacts, ...]] | None = None
+) -> dict[str, Any]:
     """Everybody whose word counts for what has begun, and the operator's about deletions."""
-    reviewed = _reviewed(request, report, api, _policies(request, api), is_vouching=not request.is_requester_known)
+    is_vouching = not request.is_requester_known
+    reviewed = _reviewed(request, report, api, _policies(request, api), rules, is_vouching=is_vouching)
     return {**reviewed, "unreviewed": deletions.by_records(request)}
 
 
@@ -318,13 +325,15 @@ def _reviewed(
     report: Report,
     api: Api | None,
     every_policy: Fact[tuple[LoadedPolicy, ...]],
+    rules: Fact[tuple[RuleFacts, ...]] | None,
     rows: KeptRows | None = None,
     *,
     is_vouching: bool,
 ) -> dict[str, Any]:
     """What reviewers said, with what they may do now, and every guard on what they and finding exceptions left. Without
-    `api` these are as the watch saw them last."""
-    reviews = _record(lambda: rights.reviews_of(request, every_policy, is_vouching=is_vouching))
+    `api` these are as the watch saw them last. Once applying has begun no `rules` are asked (decision 0091)."""
+    given = rights.reviews_of(request, every_policy, is_vouching=is_vouching)
+    reviews = _record(lambda: with_lapses(given, rules, oldest_carried(request)) if rules else given)
     exceptions = learn(partial(read_exceptions, request, report, api, rows), how=How.CLUSTER if api else How.RECORDS)
     left = with_exceptions(accepted(reviews.value), exceptions)
     guards = _of_policies(every_policy, lambda known: policies.guards_of(request, report, left, known))
@@ -339,7 +348,13 @@ def _of_policies(
     return every_policy if isinstance(every_policy, Unknown) else _record(lambda: ask(every_policy.value))
 
 
-def _seen_rules(
+def oldest_carried(request: Request) -> datetime:
+    """When an approval has to be younger than that is carried over: as old as a request may grow, and waiting for a
+    window does not age it."""
+    return request.without_hold(database_now()) - timedelta(hours=settings.PRATIQUE["REQUEST_HOURS"])
+
+
+def seen_rules(
     request: Request, report: Report, reach: Callable[[], Api], rows: KeptRows | None = None
 ) -> Fact[tuple[RuleFacts, ...]]:
     """The ApprovalRules as the watch saw them last: what follows is looked at again before anything is applied."""
@@ -353,7 +368,7 @@ def _seen_rules(
 def rules_now(request: Request) -> tuple[RuleNeeds, ...]:
     """What ApprovalRules need of a request that nobody has decided on yet; () where that could not be found out."""
     report, reach = policies.reviewed_report(request), partial(connect, request.deployment.cluster)
-    return standings(replace(_facts(GateQuestion.DECIDE, request), rules=_seen_rules(request, report, reach)))
+    return standings(replace(_facts(GateQuestion.DECIDE, request), rules=seen_rules(request, report, reach)))
 
 
 def _live_rules(request: Request, report: Report, api: Api) -> Fact[tuple[RuleFacts, ...]]:

@@ -172,6 +172,12 @@ class RefusalKind(Enum):
         "the approving policy was changed or disabled, and applying has not started",
         f"Pratique evaluates the current policy. {_REVIEW_AGAIN}",
     )
+    NOT_CARRIED_ANY_MORE = RefusalRow(
+        Next.REPORT_AGAIN,
+        "not-carried-over",
+        "an approval that was carried over does not count any more, and applying has not started",
+        _REVIEW_AGAIN,
+    )
     GOES_ALONG_UNSEEN = RefusalRow(
         Next.REPORT_AGAIN,
         "goes-along-unseen",

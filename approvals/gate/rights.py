@@ -169,6 +169,7 @@ def _read_person_review(row: Review, request: Request, is_vouching: bool) -> Rev
         doubt=doubt,
         waives=frozenset(finding["fingerprint"] for finding in row.waives) if is_approval else frozenset(),
         given_at=row.given_at,
+        carried_from=words_of_round(row.carries, request) if row.carries else "",
     )
     if row.decision == REQUEST_CHANGES:
         return _add_dismissal(facts, row, request)
@@ -197,6 +198,12 @@ def _read_person_review(row: Review, request: Request, is_vouching: bool) -> Rev
         overrides=fact_of(may_override) if may_override else None,
         uses_account=fact_of(may_use_account) if may_use_account else None,
     )
+
+
+def words_of_round(review: Review, request: Request) -> str:
+    """The round in which a review was given, as it is called beside `request`."""
+    earlier = f"request {review.request.number}, " if review.request_id != request.pk else ""
+    return f"{earlier}round {review.round}"
 
 
 def may_be_own(decision: str) -> bool:

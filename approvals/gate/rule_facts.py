@@ -27,8 +27,8 @@ def rules_of(
     waited, found = database_now() - report.computed_at, list[RuleFacts]()
     for _, group in groupby(selecting, key=lambda each: each.seen.uid):
         specs = [(each, each.parsed.after(waited) if each.parsed else None) for each in group]
-        earlier = tuple(EarlierRule(rule, each.until) for each, rule in specs if each.until)
-        facts = RuleFacts(specs[0][0].seen.name, earlier=earlier)
+        seen, earlier = specs[0][0].seen, tuple(EarlierRule(rule, each.until) for each, rule in specs if each.until)
+        facts = RuleFacts(seen.name, earlier=earlier, changed_at=seen.changed_at)
         for each, rule in specs:
             if each.until is None:
                 facts = replace(facts, rule=rule, problem=each.problem, note=each.doubt)

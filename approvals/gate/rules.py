@@ -10,7 +10,7 @@ from typing import Any
 from approvals.deciding.approval_rules import ApprovalRule, Voter
 from approvals.gate import people
 from approvals.gate.answers import GateQuestion, Reason
-from approvals.gate.facts import GateFacts, RuleFacts, value_of
+from approvals.gate.facts import Fact, GateFacts, ReviewFacts, RuleFacts, Unknown, value_of
 from approvals.gate.people import break_glass_of, is_grant, why_not
 from approvals.gate.remedies import RefusalKind, reason
 from provisioner.sentences import some_phrases
@@ -95,10 +95,43 @@ def check_rules(facts: GateFacts) -> Iterator[Reason]:
 def votes(facts: GateFacts, *, as_given: bool = False) -> list[Vote]:
     """Who approves, each person and policy once: those whose approval counts now, or all who gave one `as_given`."""
     reviews = [review for review in value_of(facts.reviews) or () if review.decision == "Approve"]
-    given = [it for it in reviews if (as_given and not it.is_by_a_requester and it.is_in_force) or not why_not(it)]
+    unclear = people.are_rules_unclear(facts)
+    before = [it for it in reviews if not it.is_by_a_requester and it.is_in_force and (unclear or not it.lapse)]
+    given = [it for it in reviews if (as_given and it in before) or not why_not(it)]
     found = [Vote(review.voter, review.given_at, bool(review.doubt)) for review in given if review.voter]
     grants = [Vote(Voter(grant.name, policy=grant.name)) for grant in value_of(facts.grants) or () if is_grant(grant)]
     return [*found, *grants]
+
+
+def with_lapses(
+    reviews: Sequence[ReviewFacts], rules: Fact[tuple[RuleFacts, ...]], oldest: datetime
+) -> tuple[ReviewFacts, ...]:
+    """Each that was carried over with why it does not count again now, if anything is against it."""
+    words = rules.words if isinstance(rules, Unknown) else ""
+    known = value_of(rules) or ()
+    return tuple(
+        replace(it, lapse=words or why_not_carried(it.given_at, known, oldest)) if it.carried_from else it
+        for it in reviews
+    )
+
+
+def why_not_carried(given_at: datetime | None, rules: Sequence[RuleFacts], oldest: datetime) -> str:
+    """Why an approval of then counts in no later round or request; "" where every rule that selects it lets it.
+
+    A rule that was changed since is another one, also where it says the same: whoever approved knew the earlier one,
+    and nothing that is open is approved by lowering a rule (S45).
+    """
+    if given_at is None or given_at <= oldest:
+        return "it was given too long ago"
+    if not any(facts.rule for facts in rules):
+        return "no approval rule selects the request that carries approvals over"
+    for facts in rules:
+        if facts.problem or (facts.rule and not facts.rule.carry_over):
+            return f"approval rule {facts.name} {'cannot be read' if facts.problem else 'carries no approval over'}"
+        changes = [*(one.until for one in facts.earlier), *([facts.changed_at] if facts.changed_at else [])]
+        if any(change >= given_at for change in changes):
+            return f"approval rule {facts.name} was changed or deleted after it was given"
+    return ""
 
 
 def _judge(facts: RuleFacts, cast: Sequence[Vote]) -> RuleNeeds:

@@ -47,6 +47,7 @@ def void(
         words=words,
         objects_differing=[asdict(difference) for difference in objects[:MAX_OBJECTS]],
         more_objects=len(objects[MAX_OBJECTS:]),
+        apply_at=row.apply_at,
         at=database_now(),
     )
     if row.reviews.counted().filter(round=row.round, decision="Approve").exists():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from secrets import token_hex
+from typing import Any
 
 from django.db import models
 
@@ -154,6 +156,9 @@ class Request(Claimed):
     finding_exceptions = models.JSONField(default=list, db_default=[], blank=True)
     # As CheckResult.record: the ExternalChecks that select it, as they stood last.
     external_checks = models.JSONField(default=list, db_default=[], blank=True)
+    # {round, approvals: [{name, number, round, at, why_not}]}: approvals of earlier rounds and requests, and why each
+    # was not carried over to this round, "" where it was; {} where nobody looked for any (steps.carry_over).
+    carry_over = models.JSONField(default=dict, db_default={}, blank=True)
     reminded_round = models.PositiveIntegerField(default=0, db_default=0)  # the last one of which people were reminded
     # What whoever asked wrote of it; for reading and for policies, no part of what is reviewed (ledger.change_words).
     change_reason = models.CharField(max_length=1000, blank=True, default="", db_default="")
@@ -260,6 +265,17 @@ class Request(Claimed):
             (rule["name"], rule["problem"] or "; ".join(rule["needed"]), rule["note"]) for rule in self.approval_rules
         ]
         return [f"{name}: {f'{words}; {note}' if note else words}" for name, words, note in found if words]
+
+    @property
+    def earlier_approvals(self) -> list[dict[str, Any]]:
+        """Of `carry_over` what is about the present round, with `words` that say it whole."""
+        found = self.carry_over if self.carry_over.get("round") == self.round else {}
+        return [{**one, "words": self._words_of_earlier(one)} for one in found.get("approvals", ())]
+
+    def _words_of_earlier(self, one: Mapping[str, Any]) -> str:
+        place = f"round {one['round']}" + ("" if one["number"] == self.number else f" of request {one['number']}")
+        given = f"the approval of {one['name']}, given at {one['at'][:16].replace('T', ' ')} UTC in {place},"
+        return f"{given} is not carried over: {one['why_not']}" if one["why_not"] else f"{given} is carried over"
 
     @property
     def checks_left(self) -> list[str]:

@@ -108,7 +108,7 @@ class ReviewQuerySet(models.QuerySet["Review"]):
         """What a judgement goes by: counted reviews of the present subject, and who asked for changes in an earlier
         round and has not reviewed since."""
         later = Review.objects.filter(
-            request=request, voter=models.OuterRef("voter"), round__gt=models.OuterRef("round")
+            request=request, voter=models.OuterRef("voter"), round__gt=models.OuterRef("round"), carries=None
         )
         present = models.Q(round=request.round, subject_digest=request.subject_digest)
         asks = models.Q(decision=REQUEST_CHANGES) & ~models.Exists(later)
@@ -177,6 +177,14 @@ class Review(models.Model):
         related_name="replaced_by",
         help_text="the earlier review by the same reviewer, which no longer counts",
     )
+    carries = models.ForeignKey(
+        "self",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="the approval of an earlier round or request that is carried over, and when it was given",
+    )
     given_at = models.DateTimeField()
 
     objects = ReviewQuerySet.as_manager()
@@ -200,6 +208,10 @@ class Review(models.Model):
                 condition=(models.Q(decision=BREAK_GLASS) & ~models.Q(incident="") & ~models.Q(reason=""))
                 | (~models.Q(decision=BREAK_GLASS) & models.Q(incident="")),
                 name="break_glass_has_its_incident",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(carries=None) | models.Q(decision="Approve", policy=None, user__isnull=False),
+                name="a_persons_approval_is_carried",
             ),
         ]
 
@@ -267,6 +279,9 @@ class VoidedRound(models.Model):
     # [{object, reviewed, now}]: what is planned otherwise than it was reviewed; `more_objects` are not named.
     objects_differing = models.JSONField(default=list)
     more_objects = models.PositiveIntegerField(default=0)
+    apply_at = models.DateTimeField(
+        null=True, blank=True, help_text="it was not to be applied before that, which the next round does not keep"
+    )
     at = models.DateTimeField()
 
     class Meta:

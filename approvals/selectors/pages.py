@@ -119,7 +119,7 @@ def reviews_of(request: Request) -> list[Review]:
     """All reviews, those of earlier rounds too."""
     return list(
         Review.objects.filter(request=request)
-        .select_related("policy", "user", "replaced_by")
+        .select_related("policy", "user", "replaced_by", "carries")
         .prefetch_related("dismissals")
     )
 

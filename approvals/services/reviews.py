@@ -322,7 +322,8 @@ def add_review(
         keep_apply_at(request, given.apply_at, actor)
     # A form that was sent twice, or a message that was delivered twice, changes nothing. After a change of a rule the
     # same words are said of something else.
-    is_repeated = earlier is not None and all(getattr(earlier, name) == getattr(review, name) for name in SAID)
+    is_given = earlier is not None and earlier.carries_id is None  # what is carried over was not said of this round
+    is_repeated = is_given and all(getattr(earlier, name) == getattr(review, name) for name in SAID)
     if earlier and is_repeated and not deciding_objects.changed_since(request.cluster_id, earlier.given_at):
         keep(earlier)
         return earlier

@@ -17,13 +17,14 @@ from approvals.deciding.external_checks import CheckStage
 from approvals.gate import GateAnswer, GateFacts, Next, Reason, reader
 from approvals.gate.deletions import WORDS
 from approvals.gate.facts import PolicyFacts, Unreviewed, value_of
-from approvals.gate.people import break_glass_of, change_requests, count, is_grant, may_use_account
+from approvals.gate.people import break_glass_of, change_requests, count, is_grant, may_use_account, why_not
 from approvals.gate.rules import standings
 from approvals.ledger import claims, moves, rounds
 from approvals.ledger.deciding import check_runs, policy_rows
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import Policy, Request, Review, Verdict
+from approvals.steps import carry_over
 from approvals.steps.external_checks import ask_checks
 
 # Rights and policies change without an event: what is not decided is looked at again, not everything at once.
@@ -34,6 +35,7 @@ _OTHERS = frozenset({"unmet-constraints"})
 
 def run(request: Request, worker: str) -> None:
     policy_rows.keep_built_in(request.deployment.cluster)
+    carry_over.run(request)
     facts = reader.deciding(request)
     gate.keep(request, facts)
     _settle(request, facts, gate.judge(facts, database_now()))
@@ -109,6 +111,8 @@ def _give_verdict(row: Request, facts: GateFacts, answer: GateAnswer) -> None:
     why = f"{broken.name} broke glass; {found.words}" if broken else WORDS if is_unreviewed else found.words
     if answer.may and row.approval_rules and not broken:
         why = f"{why}, as approval rules need: {', '.join(rule['name'] for rule in row.approval_rules)}"
+    if answer.may and (carried := [it for it in value_of(facts.reviews) or () if it.carried_from and not why_not(it)]):
+        why = f"{why}; carried over: {', '.join(f'{it.name} of {it.carried_from}' for it in carried)}"
     Verdict.objects.create(
         request=row, round=row.round, verdict=verdict, subject_digest=row.subject_digest, given_at=database_now()
     )

@@ -1,6 +1,6 @@
 """The content store: rendered manifests by digest, in a folder or a bucket, encrypted (security-rules.md S30)."""
 
-from approvals.store.contents import digest_of, digest_of_bytes, get, is_ours, path_of, place_of, put, salted
+from approvals.store.contents import digest_of, digest_of_bytes, get, is_ours, is_same, path_of, place_of, put, salted
 from approvals.store.maintenance import ContentsFound, Tried, copy_contents, try_store, verify_contents
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "digest_of_bytes",
     "get",
     "is_ours",
+    "is_same",
     "path_of",
     "place_of",
     "put",

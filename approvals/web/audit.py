@@ -55,6 +55,7 @@ SENTENCES = {
     "request.change-words": "recorded another reason or ticket of the change",
     "request.labels": "recorded new labels of the deployment",
     "request.requester-known": "learned who requested it",
+    "review.carried": "carried over an approval of an earlier round or request",
     "review.not_counted": "made a review with kubectl, which does not count",
     "revision.recorded": "recorded a revision",
     "revision.restored": "restored the previous revision",

@@ -114,7 +114,7 @@ class DecidingForm(forms.Form):
             kind.selector_place: {k: it for k, it in selector.items() if it},
         }
         typed |= {"when": said["when"]} if kind.has_when else {}
-        typed |= {field.path: said[field.path] for field in kind.form}
+        typed |= {field.path: said[field.path] or None if field.is_flag else said[field.path] for field in kind.form}
         return {key: value for key, value in {**kept, **typed}.items() if value not in ("", None, {}, [])}
 
 

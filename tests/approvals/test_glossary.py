@@ -30,7 +30,7 @@ PLAIN = frozenset(
         first followed for format found from front generation given glass gone group groups has hash headline healthy
         healthz held helm home icon id in install is key keys kind known kubeconfig kubernetes labels last leave
         length lines linked list log look looked may me message metrics mirrored mode more moved name names namespace
-        new news no not nothing number observed of offers oidc on options origin others out overdue override own
+        new news no not nothing number observed of offers oidc on options origin others out over overdue override own
         password paused people person planned polls position possible previous problem problems progress prove proved
         provider purpose put query reached read readyz reason received refresh refused remove removed renewed repeated
         replaced replaces requested requirements resource rests result revoked rights save saved schemas search

@@ -43,6 +43,11 @@ class ReviewSerializer(serializers.ModelSerializer[Review]):
     )
 
     subject_digest = serializers.SerializerMethodField(help_text="empty for what earlier versions settled")
+    carries = serializers.PrimaryKeyRelatedField[Review](
+        read_only=True,
+        allow_null=True,
+        help_text="the id of the approval that it carries over from an earlier round or request, else null",
+    )
     dismissals = DismissalSerializer(many=True, help_text="who dismissed the changes that it requests, and why")
 
     class Meta:
@@ -51,6 +56,7 @@ class ReviewSerializer(serializers.ModelSerializer[Review]):
             "id",
             "round",
             "is_replaced",
+            "carries",
             "decision",
             "subject_digest",
             "reason",
@@ -227,6 +233,14 @@ class RuleNeedsSerializer(serializers.Serializer[Any]):
     )
 
 
+class EarlierApprovalSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="who approved")
+    number = serializers.IntegerField(help_text="the number of the request that they approved")
+    round = serializers.IntegerField()
+    at = serializers.DateTimeField(help_text="when they approved")
+    why_not = serializers.CharField(help_text="why it is not carried over; empty if it is")
+
+
 class FindingExceptionSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(help_text="the name of the FindingException")
     reason = serializers.CharField()
@@ -266,6 +280,10 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
     approval_rules = RuleNeedsSerializer(
         many=True, help_text="the ApprovalRules that select the request, as they were judged last"
     )
+    earlier_approvals = EarlierApprovalSerializer(
+        many=True,
+        help_text="approvals of earlier rounds and requests, where approval rules carry over what brings nothing new",
+    )
     finding_exceptions = FindingExceptionSerializer(
         many=True, help_text="the FindingExceptions that accept findings of this round, as they were judged last"
     )
@@ -302,6 +320,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
             "is_for_people",
             "verdict",
             "approval_rules",
+            "earlier_approvals",
             "finding_exceptions",
             "external_checks",
             *REST_COLUMNS,

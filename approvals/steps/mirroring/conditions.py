@@ -326,7 +326,9 @@ def of_request(
     state, since = request.state, request.changed_at
     found = [Condition("Prepared", bool(request.subject_digest), reason(state), request.problem, since)]
     if verdict:
+        carried = [one["words"] for one in request.earlier_approvals if not one["why_not"]]
         words = ", ".join(filter(None, (f"round {verdict.round}", request.public_subject_digest)))
+        words = "; ".join([words, *carried])
         found.append(Condition(verdict.verdict, True, "Reviewed", words, verdict.given_at))
     elif voided and voided.was_approved:
         words = f"the approval of round {voided.round} no longer counts: {voided.words}"
@@ -334,6 +336,7 @@ def of_request(
     if state == State.IN_REVIEW and request.approval_rules:
         left = request.rules_left
         words = "; ".join(left) or ", ".join(rule["name"] for rule in request.approval_rules)
+        words = "; ".join([words, *(one["words"] for one in request.earlier_approvals)])
         found.append(Condition("RulesSatisfied", not left, "ApprovalsMissing" if left else "Satisfied", words, since))
     if state in (State.IN_REVIEW, State.APPROVED) and request.external_checks:
         left = request.checks_left

@@ -38,6 +38,7 @@ SENTENCES = {
     "request.labels": "took over changed labels of the deployment",
     "request.requester-known": "learned who requested it",
     "request.waits": "lets the request wait",
+    "review.carried": "carried over an approval of an earlier round or request",
     "review.not_counted": "made a review with kubectl, which does not count",
     "revision.recorded": "recorded the revision",
     "revision.restored": "restored the previous revision",

@@ -109,6 +109,11 @@ ANSWERS: dict[str, dict[str, str]] = {
         "DECIDE": "wait: changes-requested",
         "PLAN APPLY GO_ON RESTORE CREATE": "wait: no-longer-approved",
     },
+    "what was carried over does not count again": {
+        "DECIDE": "wait: approval-lost",
+        "PLAN APPLY CREATE": "report again: not-carried-over",
+        "GO_ON RESTORE": "wait: policy-changed",
+    },
     "the policy was changed since": {
         "DECIDE": "wait: needs-approval",
         "PLAN APPLY CREATE": "report again: policy-changed",

@@ -15,7 +15,7 @@ from approvals.deciding.approval_rules import ApprovalRule, Voter
 from approvals.gate.answers import GateQuestion, Next
 from approvals.gate.facts import EarlierRule, GateFacts, ReviewFacts, RuleFacts, value_of
 from approvals.gate.judge import judge
-from approvals.gate.rules import check_rules, standings
+from approvals.gate.rules import check_rules, standings, with_lapses
 from tests.support.approvals.gate_facts import NO, NOW, YES, all_well, known, policy, review, rule, unknown
 
 DECIDE = GateQuestion.DECIDE
@@ -217,3 +217,83 @@ def test_S45_no_order_of_reviews_approves_what_a_rule_holds_or_counts_somebody_w
         assert len(platform) >= 2
         assert security
         assert len(platform | security) >= 3
+
+
+CARRIES = replace(SECURITY, carry_over=True)
+BEFORE, OLDEST = NOW - timedelta(hours=2), NOW - timedelta(hours=72)
+CARRIED = by("cleo", "security", given_at=NOW - timedelta(hours=1), carried_from="round 1")
+ALLOWS = RuleFacts("security", CARRIES, changed_at=BEFORE)
+
+
+def lapse(*rules: RuleFacts, review: ReviewFacts = CARRIED) -> str:
+    (found,) = with_lapses([review], known(rules), OLDEST)
+    return found.lapse
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ([ALLOWS], ""),
+        ([ALLOWS, replace(ALLOWS, name="other")], ""),
+        ([replace(ALLOWS, earlier=(EarlierRule(CARRIES, BEFORE),))], ""),
+        ([], "no approval rule selects the request that carries approvals over"),
+        ([replace(ALLOWS, rule=SECURITY)], "approval rule security carries no approval over"),
+        ([ALLOWS, RuleFacts("other", SECURITY, changed_at=BEFORE)], "approval rule other carries no approval over"),
+        ([replace(ALLOWS, changed_at=NOW)], "approval rule security was changed or deleted after it was given"),
+        ([replace(ALLOWS, changed_at=CARRIED.given_at)], "was changed or deleted after it was given"),
+        ([replace(ALLOWS, earlier=(EarlierRule(SECURITY, NOW),))], "was changed or deleted after it was given"),
+        (
+            [ALLOWS, RuleFacts("gone", earlier=(EarlierRule(SECURITY, NOW),))],
+            "approval rule gone was changed or deleted",
+        ),
+        ([RuleFacts("gone", earlier=(EarlierRule(CARRIES, BEFORE),))], "no approval rule selects"),
+    ],
+    ids=[
+        "it lets it",
+        "all let it",
+        "it was changed before",
+        "nothing selects",
+        "it does not",
+        "one of two does not",
+        "it was changed since",
+        "in the same moment",
+        "it lets it since then only",
+        "one was deleted since",
+        "only one that is gone let it",
+    ],
+)
+def test_S51_every_rule_that_selects_lets_it_be_carried_over_or_nothing_is(rules: list[RuleFacts], words: str) -> None:
+    assert words in lapse(*rules) if words else lapse(*rules) == ""
+    said = with_lapses([CARRIED], known(tuple(rules)), OLDEST)
+    assert judge(facts(said, *rules), NOW).may is (words == "")
+    assert lapse(*rules, review=replace(CARRIED, carried_from="")) == ""  # what was said of this round
+
+
+def test_S51_what_is_carried_over_ages_and_counts_for_no_more_than_what_was_said() -> None:
+    assert lapse(ALLOWS, review=replace(CARRIED, given_at=OLDEST)) == "it was given too long ago"
+    assert lapse(ALLOWS, review=replace(CARRIED, given_at=None)) == "it was given too long ago"
+    # Their rights, and that they did not ask for it, are asked as of every approval.
+    for worse in ({"decides": known(NO)}, {"is_by_a_requester": True}, {"decides": unknown()}):
+        assert not judge(facts([replace(CARRIED, **worse)], ALLOWS), NOW).may
+    # Nor is it the approval that has to follow after a rule was lowered.
+    lowered = RuleFacts("platform", earlier=(EarlierRule(rule("a", groups=["platform"]), CHANGED),))
+    assert not judge(facts([CARRIED], ALLOWS, lowered), NOW).may
+
+
+@pytest.mark.parametrize("question", [GateQuestion.PLAN, GateQuestion.APPLY])
+def test_S51_what_does_not_count_again_is_reviewed_again_and_what_nobody_can_tell_is_waited_for(
+    question: GateQuestion,
+) -> None:
+    def asked(rules: Any) -> Any:
+        said = known(with_lapses([CARRIED], rules, OLDEST))
+        return judge(replace(all_well(question), reviews=said, rules=rules), NOW)
+
+    again = asked(known((replace(ALLOWS, rule=SECURITY),)))
+    assert (again.next, again.reason.code) == (Next.REPORT_AGAIN, "not-carried-over")
+    assert "it was carried over from round 1, and approval rule security carries no approval over" in again.reason.words
+    in_doubt = RuleFacts("other", SECURITY, note="`x` could not be evaluated", changed_at=BEFORE)
+    for rules in (unknown(), known((ALLOWS, in_doubt)), known((ALLOWS, RuleFacts("other", problem="odd")))):
+        assert asked(rules).next == Next.WAIT
+    # Whoever approves beside it is not held up by that.
+    both = known((*with_lapses([CARRIED], known((in_doubt,)), OLDEST), by("sam", "security")))
+    assert judge(replace(all_well(question), reviews=both, rules=known((in_doubt,))), NOW).may

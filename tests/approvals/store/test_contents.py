@@ -73,6 +73,19 @@ def test_only_paths_of_contents_are_taken_for_some(name: str) -> None:
 
 
 @pytest.mark.django_db
+def test_S51_two_contents_are_the_same_by_their_bytes_and_their_place(folder: Path) -> None:
+    one, again, other = (store.put(store.salted(secret(it)), format_name="plain") for it in ("one", "one", "two"))
+    assert one.digest != again.digest
+    assert [store.is_same(one, it) for it in (one, again, other)] == [True, True, False]
+    again.service_account = "another"
+    assert not store.is_same(one, again)
+    path = Path(folder) / store.path_of(other.digest)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DigestMismatch):
+        store.is_same(other, one)
+
+
+@pytest.mark.django_db
 def test_S09_S38_nobody_can_try_values_on_the_digest_of_a_content(folder: Path) -> None:
     """Nor tell by two digests whether two requests have the same values."""
     plain = secret("one")

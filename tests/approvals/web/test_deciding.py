@@ -114,7 +114,6 @@ def test_a_policy_of_a_cluster_is_written_shown_with_what_it_said_and_listed(
         "effect": "Grant",
         "validationActions": ["Approve"],
         "validations": [{"expression": "unjudged == 0", "message": "read its lines"}],
-        "allowKnownPowers": False,
     }
     look(request_)
     shown = text_of(ada.get(f"{POLICIES}/of/prod/calm"))

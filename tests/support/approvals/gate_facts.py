@@ -237,6 +237,10 @@ WORSE: dict[str, tuple[Worse, frozenset[GateQuestion]]] = {
     "nobody approved": (_set(reviews=known(())), _PEOPLE),
     "who approved may not any more": (_reviews(decides=known(NO)), _PEOPLE),
     "who approved asked for it": (_reviews(is_by_a_requester=True), _PEOPLE),
+    "what was carried over does not count again": (
+        _reviews(carried_from="round 1", lapse="it was given too long ago"),
+        _PEOPLE,
+    ),
     "who accepted may not any more": (_reviews(overrides=known(NO)), _PEOPLE - {GateQuestion.DECIDE}),
     "somebody denied it": (_reviews(decision="Deny"), _PEOPLE),
     "somebody requests changes": (lambda facts: _with_reviews(facts, review(7, decision="RequestChanges")), _PEOPLE),

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import yaml
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.utils import timezone
 
-from approvals.ledger import pivots
+from approvals.ledger import pivots, rounds
 from approvals.ledger.deciding import deciding_objects
 from approvals.models import BundleDeployment, DecidingObject, KubernetesIdentity, Request
 from approvals.steps.mirroring.deciding_status import ShowDecidingObject
@@ -75,7 +76,7 @@ def test_two_of_platform_and_another_person_of_security(
 ) -> None:
     site = real_site
     file = tmp_path / "rule.yaml"
-    file.write_text(yaml.safe_dump(rule(site, *TWO_AND_ONE)))
+    file.write_text(yaml.safe_dump(rule(site, *TWO_AND_ONE, carryOver=True)))
     site.ctl("apply", "-f", str(file))
     watched(site)
     do(ShowDecidingObject(DecidingObject.objects.get(name=site.namespace).pk))
@@ -97,6 +98,13 @@ def test_two_of_platform_and_another_person_of_security(
     mirror = json.loads(site.ctl("get", "bundledeploymentrequest", f"{deployment.name}-1", "-o", "json"))
     (told,) = [one for one in mirror["status"]["conditions"] if one["type"] == "RulesSatisfied"]
     assert (told["status"], told["message"]) == ("False", request.rules_left[0])
+
+    # The same risk in another round needs only whoever has not approved it yet.
+    with transaction.atomic():
+        assert rounds.report_anew(deployment, "alice")
+    again = site.after_work(deployment)
+    assert (again.round, again.rules_left, again.earlier_approvals[0]["why_not"]) == (2, request.rules_left, "")
+    assert again.reviews.filter(round=2).exclude(carries=None).count() == 2
     assert site.approve(deployment, by="sam").state == "applied"
 
 
