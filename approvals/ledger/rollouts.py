@@ -16,7 +16,7 @@ from django.db.models import OuterRef, Q, Subquery
 from approvals import audit, refusals, wake
 from approvals.audit import MACHINE
 from approvals.clock import database_now
-from approvals.deciding.rings import MemberState, OnFailure, parse_rings
+from approvals.deciding.rings import MemberState, OnFailure, SkipReason, parse_rings
 from approvals.deciding.rings import Rollout as Order
 from approvals.deciding.rings import RolloutMember as Member
 from approvals.errors import Awaits
@@ -43,6 +43,8 @@ _WIDE = (
     "bundles",
 )
 _UNDECIDED = (State.PREPARING, State.IN_REVIEW, State.STALE)
+# Nothing of these has reached the cluster. What was begun is waited for, silent or paused: it may be what broke it.
+_UNWRITTEN = (MemberState.UNDECIDED, MemberState.APPROVED, MemberState.ENDED)
 
 
 def orders_of(request: Request) -> tuple[Order, ...]:
@@ -93,11 +95,14 @@ def state_of(member: RolloutMember, request: Request | None, now: datetime) -> M
             since = deployment.healthy_since or revision.healthy_at
         why = member.kept_because if state in (MemberState.HEALTHY, MemberState.SETTLING) else ""
     skipped = why_skipped(deployment, now)
-    is_gone = deployment.gone_at or deployment.deletion_requested_at
-    if skipped and (is_gone or state not in (MemberState.HEALTHY, MemberState.RESTORING, MemberState.FAILED)):
+    if skipped and state in (*_UNWRITTEN, MemberState.AT_WORK, MemberState.SETTLING):
+        why = skipped
+    if skipped is SkipReason.DELETED or (skipped and state in _UNWRITTEN):
         state, why = MemberState.SKIPPED, skipped
+    else:
+        skipped = None
     number = request.number if request else 0
-    return Member(deployment.cluster.name, deployment.name, member.ring, state, number, since, why)
+    return Member(deployment.cluster.name, deployment.name, member.ring, state, number, since, why, skipped)
 
 
 def _state_of(deployment: BundleDeployment, request: Request) -> MemberState:
@@ -123,13 +128,13 @@ def _revision_of(request: Request) -> Revision | None:
     return found
 
 
-def why_skipped(deployment: BundleDeployment, now: datetime) -> str:
-    """Why nobody waits for this deployment; "" where it can be waited for."""
+def why_skipped(deployment: BundleDeployment, now: datetime) -> SkipReason | None:
+    """Why nobody waits for this deployment; None where it can be waited for."""
     if deployment.gone_at or deployment.deletion_requested_at or deployment.cluster.removed_at:
-        return "it is deleted"
+        return SkipReason.DELETED
     if is_silent(deployment.cluster, now):
-        return "its cluster does not answer"
-    return "it is paused" if deployment.is_paused else ""
+        return SkipReason.SILENT
+    return SkipReason.PAUSED if deployment.is_paused else None
 
 
 def is_silent(cluster: Cluster, now: datetime) -> bool:
@@ -173,7 +178,7 @@ def wake_waiting(row: Rollout) -> None:
 
 @transaction.atomic(durable=True)
 def end_done(rollout_id: int) -> None:
-    """End the order of a set all of whose members are healthy: what comes next is another change."""
+    """End the order of a set that waits for nothing more: what comes next is another change."""
     row = for_change(Rollout.objects.filter(pk=rollout_id, ended_at=None)).first()
     now = database_now()
     if row is not None and read_order(row, now).is_done:

@@ -102,6 +102,21 @@ def test_a_cluster_is_silent_when_nobody_has_reached_it_for_a_while(env: World, 
     assert state()[0] is MemberState.FAILED
 
 
+@pytest.mark.parametrize(("name", "expected"), [("applying", MemberState.AT_WORK), ("applied", MemberState.SETTLING)])
+@pytest.mark.parametrize("how", ["silent", "paused"])
+def test_what_was_begun_is_waited_for_however_silent_or_paused_it_is(
+    env: World, made: Request, name: str, expected: MemberState, how: str
+) -> None:
+    """The change may be what broke the cluster; and whoever may pause it may not let the next ring begin."""
+    set_state(made, name, health="Unknown")
+    if how == "silent":
+        silence(env.cluster)
+    else:
+        BundleDeployment.objects.update(is_paused=True)
+    found, why = state()
+    assert found is expected and why == {"silent": "its cluster does not answer", "paused": "it is paused"}[how]
+
+
 @pytest.mark.parametrize("purpose", ["delete", "rollback"])
 def test_what_takes_away_or_goes_back_is_held_by_no_ring(env: World, made: Request, purpose: str) -> None:
     assert len(rollouts.orders_of(made)) == 1
@@ -134,3 +149,14 @@ def test_an_order_ends_when_all_are_healthy(env: World, made: Request) -> None:
     rollouts.end_done(Rollout.objects.get().pk)
     assert Rollout.objects.get().ended_at is not None
     assert AuditEntry.objects.filter(verb="set.done").exists()
+
+
+def test_an_order_ends_although_one_member_is_deleted(env: World) -> None:
+    env.kubernetes.allow("rita", "update")
+    first, second = asked(env.cluster, "quay", env.rita), asked(env.cluster, "dock", env.rita)
+    row = order(env.rita, first, second, rings=ALL)
+    set_state(first, "applied", health="Current")
+    BundleDeployment.objects.filter(pk=second.deployment_id).update(gone_at=timezone.now())
+    rollouts.end_done(row.pk)
+    row.refresh_from_db()
+    assert row.ended_at is not None
