@@ -11,7 +11,7 @@ import fnmatch
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -147,7 +147,10 @@ class RingHold:
 
 @dataclass(frozen=True, slots=True)
 class RingProgress:
-    """A ring and what follows it waits for: nothing where `waits` is empty. `since` is how long it has."""
+    """A ring and what follows it waits for: nothing where `waits` is empty. `since` is how long it has.
+
+    `is_approvable` also says that every ring before it is through.
+    """
 
     ring: Ring
     members: tuple[RolloutMember, ...]
@@ -182,9 +185,12 @@ class Rollout:
         return all(member.state is MemberState.HEALTHY for member in left)
 
     def progress(self, now: datetime) -> Iterator[RingProgress]:
+        has_begun = True
         for position, ring in enumerate(self.rings):
             members = tuple(member for member in self.members if member.ring == position)
-            yield _progress(ring, members, is_approved=position in self.approved, now=now)
+            found = _progress(ring, members, is_approved=position in self.approved, now=now)
+            yield found if has_begun else replace(found, is_approvable=False)
+            has_begun = has_begun and found.is_through
 
     def hold_of(self, cluster: str, name: str, now: datetime) -> RingHold | None:
         """Why this member may not begin now; None where nothing of the set is against it."""

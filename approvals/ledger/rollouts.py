@@ -6,7 +6,7 @@ stands now.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from django.core.cache import cache
@@ -23,7 +23,7 @@ from approvals.errors import Awaits
 from approvals.ledger import retries
 from approvals.lifecycle import State
 from approvals.locks import for_change
-from approvals.models import BundleDeployment, Cluster, Request, Revision, Rollout, RolloutMember
+from approvals.models import BundleDeployment, Cluster, Request, Revision, RingApproval, Rollout, RolloutMember
 from provisioner.values import HealthState
 
 # A cluster with a problem counts as silent when nobody has reached it for so long.
@@ -62,13 +62,19 @@ def read_order(row: Rollout, now: datetime) -> Order:
     members = list(rows.defer("deployment__cluster__kubeconfig", "deployment__spec"))
     requests = latest_requests(members)
     progress = [state_of(member, requests.get(member.pk), now) for member in members]
-    numbers = {member.deployment.uid: one.number for member, one in zip(members, progress, strict=True)}
-    approved = {
-        approval.ring
-        for approval in row.ring_approvals.all()
-        if all(numbers.get(uid, number) == number for uid, number in approval.seen.items())
-    }
+    known = {member.deployment.uid: one for member, one in zip(members, progress, strict=True)}
+    approved = {approval.ring for approval in row.ring_approvals.all() if _still_counts(approval, known)}
     return Order(row.name, parse_rings(row.rings), tuple(progress), frozenset(approved), OnFailure(row.on_failure))
+
+
+def _still_counts(approval: RingApproval, members: Mapping[str, Member]) -> bool:
+    """Whether what was seen of the ring is as it was, and nothing has become healthy there that was not seen."""
+    for uid, member in members.items():
+        seen = approval.seen.get(uid)
+        is_unseen = seen is None and member.ring == approval.ring and member.state is MemberState.HEALTHY
+        if is_unseen or seen not in (None, member.number):
+            return False
+    return True
 
 
 def latest_requests(members: Iterable[RolloutMember]) -> dict[int, Request]:

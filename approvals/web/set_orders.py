@@ -91,7 +91,8 @@ def change(http: HttpRequest, *, name: str) -> HttpResponse:
     about: dict[str, Any] = {"by": person(http), "clusters": clusters, "name": name, "reason": reason}
     match said.get("do"):
         case "approve":
-            services.approve_ring(**about, ring=said.get("ring", ""), channel="browser")
+            seen = {"ring": said.get("ring", ""), "version": said.get("version", "")}
+            services.approve_ring(**about, **seen, channel="browser")
             done = f"What follows ring {said.get('ring')} is approved."
         case "take-out":
             cluster, _, deployment = said.get("member", "").partition("/")

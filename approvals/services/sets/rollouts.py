@@ -6,6 +6,7 @@ To hold a deployment back takes what pausing it takes: `update` on it. Whatever 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +15,7 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, Subquery
+from django.utils.crypto import constant_time_compare, salted_hmac
 
 from approvals import access, audit, wake
 from approvals.access import Caller
@@ -22,7 +24,7 @@ from approvals.clock import database_now
 from approvals.deciding.rings import MemberState, OnFailure, Ring, RingProgress, RolloutMember, parse_rings
 from approvals.deciding.rings import Rollout as Order
 from approvals.deciding.spec_fields import UnreadableObject
-from approvals.errors import InvalidInput, NotAllowed, NotFound, NotOpen, SelfApproval
+from approvals.errors import InvalidInput, NotAllowed, NotAsExpected, NotFound, NotOpen, SelfApproval
 from approvals.gate.reviewer_checks import Checked, with_doubt
 from approvals.ledger import rollouts
 from approvals.lifecycle import OPEN
@@ -58,6 +60,10 @@ class ShownRing:
     @property
     def ring(self) -> Ring:
         return self.progress.ring
+
+    @property
+    def version(self) -> str:
+        return _version_of(self.progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +191,12 @@ def _keep_order(
 
 
 def approve_ring(
-    *, by: Caller, clusters: Collection[Cluster], name: str, ring: str, reason: str, channel: str
+    *, by: Caller, clusters: Collection[Cluster], name: str, ring: str, version: str, reason: str, channel: str
 ) -> RingApproval:
     """Let what follows this ring begin, as far as people are waited for: soak times count all the same.
 
-    Raises NotFound, NotOpen where the ring is not healthy yet or nobody is waited for, InvalidInput, and what
-    `_check_may_hasten` raises.
+    `version` is that of the ring as it was shown (S03). Raises NotFound, NotOpen where the ring is not healthy yet or
+    nobody is waited for, NotAsExpected, InvalidInput, and what `_check_may_hasten` raises.
     """
     _check_reason(reason)
     row = _find(clusters, name)
@@ -201,6 +207,8 @@ def approve_ring(
         if not progress.is_approvable:
             why = progress.words or "nobody is waited for"
             raise NotOpen(f"what follows ring {ring} cannot be approved now: {why}")
+        if not constant_time_compare(version, _version_of(progress)):
+            raise NotAsExpected(f"other members of ring {ring} are healthy than when you read it: look at it again")
         now = database_now()
         healthy = {(one.cluster, one.name): one.number for one in progress.members if one.state is MemberState.HEALTHY}
         members = list(row.members.select_related("deployment__cluster"))
@@ -226,6 +234,15 @@ def approve_ring(
                 audit.record(verb="set.ring_approved", actor=actor, deployment=member.deployment, facts=facts)
         wake.rollout(row.pk)
     return approval
+
+
+def _version_of(progress: RingProgress) -> str:
+    """Which members of a ring are healthy, and with which requests. It tells nothing of those on clusters that somebody
+    cannot read."""
+    healthy = sorted(
+        (one.cluster, one.name, one.number) for one in progress.members if one.state is MemberState.HEALTHY
+    )
+    return salted_hmac("pratique: what is healthy of a ring", json.dumps(healthy), algorithm="sha256").hexdigest()
 
 
 def take_out(

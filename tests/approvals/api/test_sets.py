@@ -60,7 +60,9 @@ def test_an_order_is_made_shown_and_ended(env: World, call: Call) -> None:
         ("prod", "b", "not approved"),
     ]
     assert problem_of(call(env.ada, "post", "sets/spring/order", wish))["code"] == "invalid-input"
-    early = call(env.ada, "post", "sets/spring/order/approve", {"ring": "all", "reason": "seen"})
+    early = call(
+        env.ada, "post", "sets/spring/order/approve", {"ring": "all", "version": ring["version"], "reason": "seen"}
+    )
     assert (early.status_code, problem_of(early)["code"]) == (409, "not-open")
     out = {"cluster": "prod", "deployment": "b", "reason": "not today"}
     assert call(env.ada, "post", "sets/spring/order/take-out", out).status_code == 204

@@ -126,6 +126,13 @@ def test_an_approval_is_asked_for_when_the_ring_is_healthy_also_while_it_soaks()
     assert not is_approvable(healthy, member("south", 0, S.AT_WORK))
 
 
+def test_nobody_approves_what_follows_a_ring_that_has_not_begun() -> None:
+    silent = member("west", 1, S.SKIPPED)
+    for before, is_approvable in ((S.SETTLING, False), (S.HEALTHY, True)):
+        _, last = rollout(member("east", 0, before), silent).progress(NOW)
+        assert last.is_approvable is is_approvable
+
+
 BESIDE = {
     S.APPROVED: "",
     S.AT_WORK: "",
