@@ -28,7 +28,7 @@ from approvals.errors import InvalidInput, NotAllowed, NotAsExpected, NotFound, 
 from approvals.gate.reviewer_checks import Checked, with_doubt
 from approvals.ledger import rollouts
 from approvals.lifecycle import OPEN
-from approvals.locks import for_change
+from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, Cluster, Request, RingApproval, Rollout
 from approvals.models import RolloutMember as MemberRow
 from approvals.selectors.sets import LABEL, NAME
@@ -174,6 +174,14 @@ def _keep_order(
         raise InvalidInput(f"{MOST_ORDERS} sets have an order of yours already: end some of them", field="name")
     now = database_now()
     row = Rollout.objects.create(name=name, rings=rings, on_failure=on_failure, made_by=actor.name, made_at=now)
+    # In two orders, deployments could wait for each other forever. Under the lock, two orders do not miss each other.
+    taken = MemberRow.objects.filter(
+        deployment__in=hold(BundleDeployment.objects.filter(pk__in=[deployment.pk for deployment in members])),
+        rollout__ended_at=None,
+    )
+    if other := taken.select_related("rollout", "deployment").order_by("rollout__name", "pk").first():
+        words = f"{other.deployment.name} is in the order of set {other.rollout.name}: end that, or take it out there"
+        raise InvalidInput(words, field="members")
     asked = Request.objects.filter(deployment=OuterRef("pk")).order_by("-number").values("number")
     current, last = Subquery(asked.filter(state__in=OPEN)[:1]), Subquery(asked[:1])
     rows = BundleDeployment.objects.filter(pk__in=[deployment.pk for deployment in members])

@@ -78,8 +78,9 @@ def test_an_order_is_made_by_whoever_may_update_every_member(env: World, pair: t
         ({"on_failure": "Explode"}, "on_failure"),
         ({"on_failure": "PutBack"}, "on_failure"),
         ({"members": [], "name": "unlabelled"}, "members"),
+        ({}, "members"),
     ],
-    ids=["name", "taken", "no ring", "empty ring", "unknown field", "on failure", "put back", "label"],
+    ids=["name", "taken", "no ring", "empty ring", "unknown field", "on failure", "put back", "label", "two orders"],
 )
 def test_what_is_no_order_is_refused_with_its_field(
     env: World, pair: tuple[Request, Request], change: dict[str, Any], field: str
@@ -91,6 +92,16 @@ def test_what_is_no_order_is_refused_with_its_field(
         services.make_order(by=acting(env.bert), clusters=list(Cluster.objects.all()), via="rest", **wish)
     assert refused.value.facts["field"] == field
     assert Rollout.objects.count() == 1
+
+
+def test_a_deployment_is_in_one_order_at_a_time(env: World, pair: tuple[Request, Request]) -> None:
+    """In two with other rings, each would wait for the other."""
+    back = [{"name": "canary", "clusters": ["moon"]}, {"name": "rest"}]
+    order(env.bert, *pair)
+    with pytest.raises(InvalidInput, match="quay is in the order of set spring"):
+        order(env.bert, *pair, name="autumn", rings=back)
+    let_go(env.ada, "end")
+    order(env.bert, *pair, name="autumn", rings=back)
 
 
 def test_a_member_that_is_not_there_or_cannot_be_read_is_not_found(env: World, pair: tuple[Request, Request]) -> None:
