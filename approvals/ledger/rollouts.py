@@ -6,6 +6,7 @@ stands now.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
@@ -29,6 +30,9 @@ from provisioner.values import HealthState
 # A cluster with a problem counts as silent when nobody has reached it for so long.
 SILENT_AFTER = timedelta(minutes=10)
 QUIET_SECONDS = 5
+LEFT_SECONDS = 600
+# At each sweep: one of 500 members takes a fifth of a second.
+A_SWEEP = 20
 # Nobody is asked for these: they take away what was applied, or restore what was applied before.
 NOT_HELD = (Request.Purpose.DELETE, Request.Purpose.ROLLBACK)
 _WIDE = (
@@ -148,16 +152,25 @@ def is_silent(cluster: Cluster, now: datetime) -> bool:
     return not has_answered and bool(refusals.problem_of(cluster, now))
 
 
-def open_rollouts() -> list[int]:
-    return list(Rollout.objects.filter(ended_at=None).order_by("pk").values_list("pk", flat=True))
+def rollouts_to_sweep() -> list[int]:
+    """A few of the open orders: first those that `wake_for` left to the sweep, then some of the others by chance."""
+    known = list(Rollout.objects.filter(ended_at=None).order_by("pk").values_list("pk", flat=True))
+    left = set(cache.get_many([f"rollout-left:{pk}" for pk in known]))
+    drawn = random.sample(known, len(known))
+    chosen = sorted(drawn, key=lambda pk: f"rollout-left:{pk}" not in left)[:A_SWEEP]
+    cache.delete_many([f"rollout-left:{pk}" for pk in chosen])
+    return chosen
 
 
 def wake_for(deployment_id: int) -> None:
-    """Have the sets of a deployment looked at, each once in QUIET_SECONDS: the sweep sees what comes in between."""
+    """Have the sets of a deployment looked at, each once in QUIET_SECONDS: what comes in between is left to the
+    sweep."""
     rows = RolloutMember.objects.filter(deployment=deployment_id, rollout__ended_at=None)
     for pk in rows.order_by("rollout").values_list("rollout", flat=True):
         if cache.add(f"rollout:{pk}", True, QUIET_SECONDS):
             wake.rollout(pk)
+        else:
+            cache.set(f"rollout-left:{pk}", True, LEFT_SECONDS)
 
 
 def wake_free(row: Rollout, order: Order, now: datetime) -> None:

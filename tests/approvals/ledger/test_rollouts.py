@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from approvals import wake
 from approvals.deciding.rings import MemberState
 from approvals.ledger import rollouts
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Request, Revision, Rollout
 from tests.support.approvals.fixtures import World
-from tests.support.approvals.rollouts import asked, order, set_state, silence
+from tests.support.approvals.rollouts import asked, order, ordered, set_state, silence
 
 ALL = [{"name": "all"}]
 
@@ -140,6 +141,22 @@ def test_who_waits_is_looked_at_when_the_ring_before_is_through(env: World) -> N
     assert not is_due()
     set_state(first, "approved")
     assert is_due()
+
+
+def test_S40_a_sweep_looks_at_a_few_orders_and_first_at_those_of_which_something_changed(
+    env: World, made: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others, woken = {ordered(f"set-{number}", ALL).pk for number in range(4)}, list[int]()
+    monkeypatch.setattr(rollouts, "A_SWEEP", 2)
+    monkeypatch.setattr(wake, "rollout", woken.append)
+    key = Rollout.objects.get(name="spring").pk
+    rollouts.wake_for(made.deployment_id)
+    for _ in range(20):
+        rollouts.wake_for(made.deployment_id)
+        assert rollouts.rollouts_to_sweep()[0] == key
+    assert woken == [key]
+    swept = [rollouts.rollouts_to_sweep() for _ in range(100)]
+    assert {len(found) for found in swept} == {2} and {pk for found in swept for pk in found} == {key, *others}
 
 
 def test_an_order_ends_when_all_are_healthy(env: World, made: Request) -> None:

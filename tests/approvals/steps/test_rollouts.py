@@ -7,7 +7,9 @@ import pytest
 from approvals.ledger import rollouts
 from approvals.models import AuditEntry, Request, Revision, Rollout
 from approvals.steps import restore
-from approvals.steps.rollouts import CODE, look_at_rollout
+from approvals.steps import rollouts as step
+from approvals.steps.rollouts import CODE, LookAtRollout, look_at_rollout
+from approvals.working import do
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.rollouts import asked, order, set_state
 
@@ -81,6 +83,22 @@ def test_without_put_back_the_others_stay(env: World, pair: tuple[Request, Reque
     Rollout.objects.update(on_failure="Stop")
     look()
     assert Request.objects.get(pk=pair[1].pk).state == "applied"
+
+
+def test_S40_one_look_at_a_time_answers_all_messages(
+    env: World, pair: tuple[Request, Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, looks = Rollout.objects.get().pk, []
+
+    def look_while_more_come(rollout_id: int) -> None:
+        looks.append(rollout_id)
+        if len(looks) == 1:
+            for _ in range(3):
+                do(LookAtRollout(key))
+
+    monkeypatch.setattr(step, "look_at_rollout", look_while_more_come)
+    do(LookAtRollout(key))
+    assert looks == [key, key]
 
 
 def test_an_order_that_has_ended_puts_nothing_back(env: World, pair: tuple[Request, Request]) -> None:
