@@ -17,7 +17,7 @@ from approvals.chat import deliveries
 from approvals.clock import database_now
 from approvals.errors import StoreUnavailable
 from approvals.ledger import claims, drifts, optionals, pivots, references, rollouts, strays
-from approvals.ledger.deciding import check_runs, deciding_objects
+from approvals.ledger.deciding import deciding_objects
 from approvals.lifecycle import AT_WORK, OPEN, State
 from approvals.models import (
     BundleComparison,
@@ -29,7 +29,7 @@ from approvals.models import (
     Request,
     Rollout,
 )
-from approvals.steps import source_checks
+from approvals.steps import external_checks, source_checks
 from approvals.steps.advance import advance
 from approvals.steps.catalogs import comparison, refresh
 from approvals.steps.catalogs.comparison import CompareBundles
@@ -215,7 +215,7 @@ def _sweep_references(now: datetime) -> None:
         wake.catalog(pk)
     for pk in deciding_objects.objects_to_show(now)[:POLLS_A_SWEEP]:
         wake.deciding_object(pk)
-    for pk in check_runs.runs_to_send(now)[:POLLS_A_SWEEP]:
+    for pk in external_checks.in_line(now):
         wake.check_run(pk)
     for pk in comparison.in_line(now):
         wake.comparison(pk)

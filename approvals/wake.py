@@ -67,8 +67,8 @@ def rollout(rollout_id: int) -> None:
 
 
 def check_run(run_id: int) -> None:
-    """Have a worker send the event of an external check."""
-    transaction.on_commit(lambda: _send("approvals.send_check_run", run_id))
+    """Have a worker send the event of an external check; requests go first."""
+    transaction.on_commit(lambda: _send("approvals.send_check_run", run_id, priority=AFTER_REQUESTS))
 
 
 def comparison(comparison_id: int) -> None:
