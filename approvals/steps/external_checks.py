@@ -17,7 +17,7 @@ from standardwebhooks import Webhook
 
 from approvals import gate, wake
 from approvals.clock import database_now
-from approvals.deciding.external_checks import CheckStage
+from approvals.deciding.external_checks import CheckStage, CheckState
 from approvals.gate import GateFacts
 from approvals.gate.facts import Known, value_of
 from approvals.gate.remedies import CHECK_CODES
@@ -38,6 +38,8 @@ SEND_SECONDS = 15.0
 # Over all workers.
 SENDS_AT_ONCE, OF_ONE_CLUSTER, OF_ONE_CHECK = 4, 3, 2
 CONTENT_TYPE = "application/cloudevents+json"
+# People are told of a mandatory check that comes to stand so: nothing happens until one of them runs it again.
+TOLD = (CheckState.FAILED, CheckState.SILENT)
 TYPES = {
     CheckStage.AFTER_REPORT: "dev.pratique.check.after-report.v1",
     CheckStage.BEFORE_APPLY: "dev.pratique.check.before-apply.v1",
@@ -54,6 +56,12 @@ def ask_checks(row: Request, facts: GateFacts, stages: Collection[CheckStage]) -
         else:
             found.append(selected.result(now).record)
     if isinstance(facts.checks, Known) and row.external_checks != found:
+        before, holding = (
+            {one["name"] for one in records if one["holds"] and one["state"] in TOLD}
+            for records in (row.external_checks, found)
+        )
+        if holding - before:
+            wake.notice(row.pk, "check_holds")
         row.external_checks, row.mirrored_at = found, None
         row.save(update_fields=["external_checks", "mirrored_at"])
         wake.deployment(row.deployment_id)
