@@ -77,7 +77,7 @@ class ShownOrder:
 
 def read_order(*, clusters: Collection[Cluster], name: str) -> ShownOrder | None:
     """The order of a set that has members on these clusters; None where there is none."""
-    row = _rows(clusters).filter(name=name).first()
+    row = _rows(clusters).filter(name=name).first() if NAME.fullmatch(name) else None
     if row is None:
         return None
     now, known = database_now(), {cluster.name for cluster in clusters}
@@ -294,7 +294,7 @@ def _end(row: Rollout, actor: Actor, reason: str) -> None:
 
 
 def _find(clusters: Collection[Cluster], name: str) -> Rollout:
-    row: Rollout | None = _rows(clusters).filter(name=name).first()
+    row: Rollout | None = _rows(clusters).filter(name=name).first() if NAME.fullmatch(name) else None
     if row is None:
         raise NotFound(f"there is no set {name[:63]} with an order on the clusters that you can read")
     return row

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from approvals.models import Request, Review
 from tests.approvals.api.conftest import Call, problem_of
 from tests.support.approvals.fixtures import World
@@ -42,6 +44,16 @@ def test_what_is_no_decision_on_a_set_changes_nothing(env: World, call: Call) ->
         assert (answer.status_code, problem_of(answer)["code"]) == (422, "invalid-input"), change
     assert problem_of(call(env.ada, "post", "sets/autumn/review", reviewed(one)))["code"] == "not-found"
     assert not Review.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["a%00b", "%00", "a%20b", "x" * 300])
+def test_what_is_no_name_of_a_set_is_not_found(env: World, call: Call, name: str) -> None:
+    ring = {"ring": "all", "version": "-"}
+    out = {"cluster": "prod", "deployment": "b"}
+    for action, wish in (("order/approve", ring), ("order/take-out", out), ("order/end", {})):
+        answer = call(env.ada, "post", f"sets/{name}/{action}", {"reason": "seen", **wish})
+        assert (answer.status_code, problem_of(answer)["code"]) == (404, "not-found"), action
+    assert call(env.ada, "get", f"sets/{name}").status_code == 404
 
 
 def test_an_order_is_made_shown_and_ended(env: World, call: Call) -> None:
