@@ -16,7 +16,7 @@ from approvals.clock import database_now
 from approvals.deciding.external_checks import ExternalCheck
 from approvals.errors import CheckClosed, CheckTokenRefused, DigestMoved, InvalidInput, NotAllowed, NotFound, NotOpen
 from approvals.ledger.deciding import check_runs, deciding_objects
-from approvals.models import AuditEntry, CheckRun, CheckSecret, Request, Review
+from approvals.models import AuditEntry, CheckRun, CheckSecret, DecidingObject, Request, Review
 from approvals.services.policies.external_checks import MOST_RUNS
 from approvals.steps import evaluate
 from tests.support.approvals import world
@@ -204,6 +204,29 @@ def test_nothing_is_asked_without_a_secret_and_another_object_of_the_name_has_an
     assert state_of(request_) == ("in_review", "waiting")
     observed(env, uid="u-2")
     assert state_of(request_) == ("in_review", "no secret")
+
+
+def test_a_secret_that_is_made_twice_in_a_row_takes_none_away_that_is_in_use(env: World) -> None:
+    observed(env)
+    now, made = database_now(), dict[str, str]()
+    for name, after in (("in use", 0), ("first click", 3600), ("second click", 3601), ("next day", 90000)):
+        with time_machine.travel(now + timedelta(seconds=after)):
+            made[name] = services.make_check_secret(
+                by=ada_who_writes(env), cluster=env.cluster, name="tickets", via="browser"
+            )
+            kept = CheckSecret.objects.get()
+        earlier = {"first click": "in use", "second click": "in use", "next day": "second click"}.get(name)
+        assert (kept.secret, kept.earlier) == (made[name], made[earlier] if earlier else ""), name
+
+
+def test_the_secret_of_a_check_goes_with_its_object(env: World) -> None:
+    observed(env)
+    services.make_check_secret(by=ada_who_writes(env), cluster=env.cluster, name="tickets", via="browser")
+    deciding_objects.clear_gone(database_now())
+    assert CheckSecret.objects.exists()
+    DecidingObject.objects.update(gone_at=database_now() - timedelta(days=1))
+    deciding_objects.clear_gone(database_now())
+    assert not CheckSecret.objects.exists()
 
 
 def test_an_advisory_check_and_one_that_selects_something_else_hold_nothing(env: World, request_: Request) -> None:
