@@ -59,7 +59,12 @@ def look_at_rollout(rollout_id: int) -> None:
 def put_back(rollout: Rollout, cluster: str, name: str) -> None:
     """Have the revision before it restored, as after a revision that is not healthy in time: where the spec that was
     approved says RestorePrevious. Else what keeps it is written down."""
-    known = {"deployment__cluster__name": cluster, "deployment__name": name, "rollout__ended_at": None}
+    # Meanwhile somebody may have ended the order, or taken out the one that failed.
+    locked = for_change(Rollout.objects.filter(pk=rollout.pk, ended_at=None)).first()
+    order = rollouts.read_order(locked, database_now()) if locked else None
+    if order is None or (cluster, name) not in {(one.cluster, one.name) for one in order.to_put_back()}:
+        return
+    known = {"deployment__cluster__name": cluster, "deployment__name": name}
     member = RolloutMember.objects.filter(rollout=rollout, **known).first()
     request = rollouts.latest_requests([member]).get(member.pk) if member else None
     if member is None or request is None:

@@ -106,3 +106,17 @@ def test_an_order_that_has_ended_puts_nothing_back(env: World, pair: tuple[Reque
     Rollout.objects.update(ended_at=row.made_at)
     look_at_rollout(row.pk)
     assert Request.objects.get(pk=pair[1].pk).state == "applied"
+
+
+@pytest.mark.parametrize("change", ["ended", "taken out", "restored"])
+def test_nothing_is_put_back_that_is_not_to_be_any_more(env: World, pair: tuple[Request, Request], change: str) -> None:
+    """The order was read before, without a lock."""
+    row = Rollout.objects.get()
+    if change == "ended":
+        Rollout.objects.update(ended_at=row.made_at)
+    elif change == "taken out":
+        row.members.filter(deployment=pair[0].deployment_id).delete()
+    else:
+        set_state(pair[0], "applied", health="Current")
+    step.put_back(row, pair[1].deployment.cluster.name, pair[1].deployment.name)
+    assert Request.objects.get(pk=pair[1].pk).state == "applied"
