@@ -159,7 +159,7 @@ def begin_sending(run: CheckRun) -> None:
     if not run.attempts:
         run.due_at += database_now() - run.asked_at
     run.attempts += 1
-    run.save(update_fields=["attempts", "due_at"])
+    CheckRun.objects.filter(pk=run.pk).update(attempts=run.attempts, due_at=run.due_at)
 
 
 def note_sent(run: CheckRun, problem: str) -> None:
