@@ -149,8 +149,8 @@ def planned(facts: GateFacts, request: Request, api: Api, loaded: Approved, slow
     """
     plan = learn(partial(plan_facts, request, api, loaded, slowly), may_be_final=True)
     # That may have taken minutes, in which somebody stopped all changes, or another member of a set failed.
-    again = {"windows": _windows(request, api), "orders": _record(lambda: rollouts.orders_of(request))}
-    return replace(facts, question=GateQuestion.APPLY, plan=plan, **again)
+    orders = _record(lambda: rollouts.orders_of(request))
+    return replace(facts, question=GateQuestion.APPLY, plan=plan, windows=_windows(request, api), orders=orders)
 
 
 def unseen(request: Request, api: Api, reviewed: Report, slowly: Slowly = nullcontext) -> Fact[Unseen]:

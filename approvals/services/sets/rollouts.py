@@ -216,7 +216,7 @@ def approve_ring(
             why = progress.words or "nobody is waited for"
             raise NotOpen(f"what follows ring {ring} cannot be approved now: {why}")
         if not constant_time_compare(version, _version_of(progress)):
-            raise NotAsExpected(f"other members of ring {ring} are healthy than when you read it: look at it again")
+            raise NotAsExpected(f"other members of ring {ring} are healthy than when you read it: read it again")
         now = database_now()
         healthy = {(one.cluster, one.name): one.number for one in progress.members if one.state is MemberState.HEALTHY}
         members = list(row.members.select_related("deployment__cluster"))
