@@ -17,7 +17,7 @@ from approvals.chat import deliveries
 from approvals.clock import database_now
 from approvals.errors import StoreUnavailable
 from approvals.ledger import claims, drifts, optionals, pivots, references, rollouts, strays
-from approvals.ledger.deciding import check_runs, deciding_objects
+from approvals.ledger.deciding import deciding_objects
 from approvals.lifecycle import AT_WORK, OPEN, State
 from approvals.models import (
     BundleComparison,
@@ -27,15 +27,16 @@ from approvals.models import (
     DecidingObject,
     FollowedPackage,
     Request,
+    Rollout,
 )
-from approvals.steps import source_checks
+from approvals.steps import external_checks, source_checks
 from approvals.steps.advance import advance
 from approvals.steps.catalogs import comparison, refresh
 from approvals.steps.catalogs.comparison import CompareBundles
 from approvals.steps.catalogs.refresh import RefreshCatalog
 from approvals.steps.external_checks import SendCheckRun
 from approvals.steps.mirroring.deciding_status import ShowDecidingObject
-from approvals.steps.rollouts import look_at_rollout as look_at_members
+from approvals.steps.rollouts import LookAtRollout
 from approvals.steps.running.correct import correct
 from approvals.steps.source_checks import LookForUpgrades
 from approvals.working import do
@@ -93,7 +94,7 @@ def show_deciding_object(object_id: int) -> None:
 
 @shared_task(name="approvals.look_at_rollout")
 def look_at_rollout(rollout_id: int) -> None:
-    look_at_members(rollout_id)
+    do(LookAtRollout(rollout_id))
 
 
 @shared_task(name="approvals.send_check_run")
@@ -134,6 +135,7 @@ def clear() -> None:
     deciding_objects.clear_gone(database_now())
     claims.forget_tasks(ShowDecidingObject.task, but=DecidingObject.objects.values("pk"))
     claims.forget_tasks(SendCheckRun.task, but=CheckRun.objects.filter(send_at__isnull=False).values("pk"))
+    claims.forget_tasks(LookAtRollout.task, but=Rollout.objects.filter(ended_at=None).values("pk"))
     comparisons.forget_expired_comparisons(database_now())
     forget_removed_history(database_now())
     claims.forget_tasks(CompareBundles.task, but=BundleComparison.objects.values("pk"))
@@ -177,7 +179,7 @@ def sweep() -> None:
     for pk in deliveries.overdue(now):
         act_on_delivery.delay(pk)
     pivots.take_up_waiting()
-    for pk in rollouts.open_rollouts():
+    for pk in rollouts.rollouts_to_sweep():
         wake.rollout(pk)
     for pk in kubectl_reviews.pending_clusters(now):
         wake.kubectl_reviews(pk)
@@ -213,7 +215,7 @@ def _sweep_references(now: datetime) -> None:
         wake.catalog(pk)
     for pk in deciding_objects.objects_to_show(now)[:POLLS_A_SWEEP]:
         wake.deciding_object(pk)
-    for pk in check_runs.runs_to_send(now)[:POLLS_A_SWEEP]:
+    for pk in external_checks.in_line(now):
         wake.check_run(pk)
     for pk in comparison.in_line(now):
         wake.comparison(pk)

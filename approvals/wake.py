@@ -63,12 +63,12 @@ def deciding_object(object_id: int) -> None:
 
 def rollout(rollout_id: int) -> None:
     """Have a worker look which members of an ordered set may go on."""
-    transaction.on_commit(lambda: _send("approvals.look_at_rollout", rollout_id))
+    transaction.on_commit(lambda: _send("approvals.look_at_rollout", rollout_id, priority=AFTER_REQUESTS))
 
 
 def check_run(run_id: int) -> None:
-    """Have a worker send the event of an external check."""
-    transaction.on_commit(lambda: _send("approvals.send_check_run", run_id))
+    """Have a worker send the event of an external check; requests go first."""
+    transaction.on_commit(lambda: _send("approvals.send_check_run", run_id, priority=AFTER_REQUESTS))
 
 
 def comparison(comparison_id: int) -> None:

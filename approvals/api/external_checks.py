@@ -35,7 +35,9 @@ class CheckRunViewSet(OpenViewSet):
         409 once the time for an answer is over, the check was asked again, or the subject is no longer decided on.
         """
         words = get_authorization_header(request).split()
-        attempt = Attempt(CHECK_TOKEN, client_address(request._request), str(run))
+        # The check, not the run: one that has answered before is let in, whatever others try from its address.
+        check = CheckRun.objects.filter(uid=run).values_list("check_uid", flat=True).first()
+        attempt = Attempt(CHECK_TOKEN, client_address(request._request), check or "")
         attempt.begin()
         if len(words) != 2 or words[0].lower() != b"bearer":
             raise CheckTokenRefused("expected `Authorization: Bearer TOKEN` with the token of the event")

@@ -17,7 +17,16 @@ from provisioner.errors import Unreachable
 logger = logging.getLogger(__name__)
 
 SEND_SECONDS = 5.0
-OCCASIONS = ("needs_you", "decided", "changes_requested", "voided", "break_glass", "reviewed", "reminder")
+OCCASIONS = (
+    "needs_you",
+    "decided",
+    "changes_requested",
+    "voided",
+    "break_glass",
+    "reviewed",
+    "reminder",
+    "check_holds",
+)
 
 
 def tell(request_id: int, occasion: str) -> None:

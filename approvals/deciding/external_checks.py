@@ -142,7 +142,10 @@ def is_address(text: str, *schemes: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CheckRunFacts:
-    """What was asked of `url`, and what came back. `problem` is why the event could not be delivered so far."""
+    """What was asked of `url`, and what came back. `problem` is why the event could not be delivered so far.
+
+    Until it `is_sent` for the first time, it waits in line, and its time has not begun.
+    """
 
     url: str
     asked_at: datetime
@@ -153,6 +156,7 @@ class CheckRunFacts:
     message: str = ""
     link: str = ""
     answered_at: datetime | None = None
+    is_sent: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +243,8 @@ def _judge(run: CheckRunFacts, now: datetime) -> tuple[CheckState, str]:
         return CheckState.FAILED, f"it answered failed{said}"
     if run.outcome == CheckOutcome.PASSED:
         return CheckState.PASSED, f"it answered passed{said}"
+    if not run.is_sent:
+        return CheckState.WAITING, f"it was asked at {asked}, and the event is about to be sent"
     undelivered = f"; the event was not delivered ({run.problem})" if run.problem and not run.is_delivered else ""
     if now >= run.due_at:
         seconds = int((run.due_at - run.asked_at).total_seconds())

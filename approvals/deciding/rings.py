@@ -11,7 +11,7 @@ import fnmatch
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -32,8 +32,16 @@ class OnFailure(StrEnum):
     PUT_BACK = "PutBack"
 
 
+class SkipReason(StrEnum):
+    """Why nobody waits for a member that nothing was written of, in words."""
+
+    DELETED = "it is deleted"
+    PAUSED = "it is paused"
+    SILENT = "its cluster does not answer"
+
+
 class MemberState(StrEnum):
-    """How far a member is, in words. One that is SKIPPED is paused, silent or gone."""
+    """How far a member is, in words. Nothing was written of one that is SKIPPED, unless it is deleted."""
 
     UNDECIDED = "not approved"
     APPROVED = "approved"
@@ -48,6 +56,8 @@ class MemberState(StrEnum):
 
 _FAILED = (MemberState.RESTORING, MemberState.FAILED)
 _UNREADY = (MemberState.UNDECIDED, MemberState.ENDED)
+# What somebody did who may not let the set go on.
+_BY_PEOPLE = (SkipReason.DELETED, SkipReason.PAUSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +119,7 @@ class RolloutMember:
     """One deployment of the set, by its newest request since the set has its order; `number` is 0 without one.
 
     `ring` is the position of its ring. `since` is when its state began, as far as is known. `why` says why it is
-    skipped, or what else people should know.
+    skipped, or what else people should know; `skipped` is set where its state is SKIPPED.
     """
 
     cluster: str
@@ -119,6 +129,7 @@ class RolloutMember:
     number: int = 0
     since: datetime | None = None
     why: str = ""
+    skipped: SkipReason | None = None
 
     @property
     def is_waiting(self) -> bool:
@@ -136,7 +147,10 @@ class RingHold:
 
 @dataclass(frozen=True, slots=True)
 class RingProgress:
-    """A ring and what follows it waits for: nothing where `waits` is empty. `since` is how long it has."""
+    """A ring and what follows it waits for: nothing where `waits` is empty. `since` is how long it has.
+
+    `is_approvable` also says that every ring before it is through.
+    """
 
     ring: Ring
     members: tuple[RolloutMember, ...]
@@ -166,12 +180,17 @@ class Rollout:
 
     @property
     def is_done(self) -> bool:
-        return all(member.state is MemberState.HEALTHY for member in self.members)
+        """Whether nobody waits for anything more of it: what is deleted does not become healthy."""
+        left = [member for member in self.members if member.skipped is not SkipReason.DELETED]
+        return all(member.state is MemberState.HEALTHY for member in left)
 
     def progress(self, now: datetime) -> Iterator[RingProgress]:
+        has_begun = True
         for position, ring in enumerate(self.rings):
             members = tuple(member for member in self.members if member.ring == position)
-            yield _progress(ring, members, is_approved=position in self.approved, now=now)
+            found = _progress(ring, members, is_approved=position in self.approved, now=now)
+            yield found if has_begun else replace(found, is_approvable=False)
+            has_begun = has_begun and found.is_through
 
     def hold_of(self, cluster: str, name: str, now: datetime) -> RingHold | None:
         """Why this member may not begin now; None where nothing of the set is against it."""
@@ -220,7 +239,8 @@ def _progress(ring: Ring, members: tuple[RolloutMember, ...], *, is_approved: bo
     # From the last one that became healthy; where nobody knows since when one is, it is taken for now.
     last = max((member.since or now for member in healthy), default=None)
     due_at = last + ring.soak if last and last + ring.soak > now else None
-    waits, needs_approval = [], ring.needs_approval or not (healthy or left)
+    dropped = [member for member in members if member.skipped in _BY_PEOPLE]
+    waits, needs_approval = [], bool(ring.needs_approval or dropped or not (healthy or left))
     if left:
         counts = sorted(Counter(str(member.state) for member in left).items())
         told = ", ".join(f"{count} {state}" for state, count in counts)
@@ -229,7 +249,11 @@ def _progress(ring: Ring, members: tuple[RolloutMember, ...], *, is_approved: bo
         waits.append(f"it soaks until {due_at:%Y-%m-%d %H:%M} UTC")
     if needs_approval and not is_approved:
         why = "somebody has to approve what follows"
-        waits.append(why if healthy or left else f"none of its members has become healthy, so {why}")
+        if not (healthy or left):
+            why = f"none of its members has become healthy, so {why}"
+        elif dropped and not ring.needs_approval:
+            why = f"{number(len(dropped), 'member')} paused or deleted, so {why}"
+        waits.append(why)
     return RingProgress(
         ring,
         members,

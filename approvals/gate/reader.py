@@ -159,8 +159,9 @@ def planned(facts: GateFacts, request: Request, api: Api, loaded: Approved, slow
     `slowly` is entered where objects are looked through that no plan names.
     """
     plan = learn(partial(plan_facts, request, api, loaded, slowly), may_be_final=True)
-    # That may have taken minutes, in which somebody stopped all changes.
-    return replace(facts, question=GateQuestion.APPLY, plan=plan, windows=_windows(request, api))
+    # That may have taken minutes, in which somebody stopped all changes, or another member of a set failed.
+    orders = _record(lambda: rollouts.orders_of(request))
+    return replace(facts, question=GateQuestion.APPLY, plan=plan, windows=_windows(request, api), orders=orders)
 
 
 def unseen(request: Request, api: Api, reviewed: Report, slowly: Slowly = nullcontext) -> Fact[Unseen]:

@@ -6,7 +6,8 @@ stands now.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import random
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from django.core.cache import cache
@@ -16,19 +17,22 @@ from django.db.models import OuterRef, Q, Subquery
 from approvals import audit, refusals, wake
 from approvals.audit import MACHINE
 from approvals.clock import database_now
-from approvals.deciding.rings import MemberState, OnFailure, parse_rings
+from approvals.deciding.rings import MemberState, OnFailure, SkipReason, parse_rings
 from approvals.deciding.rings import Rollout as Order
 from approvals.deciding.rings import RolloutMember as Member
 from approvals.errors import Awaits
 from approvals.ledger import retries
 from approvals.lifecycle import UNDECIDED, State
 from approvals.locks import for_change
-from approvals.models import BundleDeployment, Cluster, Request, Revision, Rollout, RolloutMember
+from approvals.models import BundleDeployment, Cluster, Request, Revision, RingApproval, Rollout, RolloutMember
 from provisioner.values import HealthState
 
 # A cluster with a problem counts as silent when nobody has reached it for so long.
 SILENT_AFTER = timedelta(minutes=10)
 QUIET_SECONDS = 5
+LEFT_SECONDS = 600
+# At each sweep: one of 500 members takes a fifth of a second.
+A_SWEEP = 20
 # Nobody is asked for these: they take away what was applied, or restore what was applied before.
 NOT_HELD = (Request.Purpose.DELETE, Request.Purpose.ROLLBACK)
 _WIDE = (
@@ -42,6 +46,8 @@ _WIDE = (
     "approval_rules",
     "bundles",
 )
+# Nothing of these has reached the cluster. What was begun is waited for, silent or paused: it may be what broke it.
+_UNWRITTEN = (MemberState.UNDECIDED, MemberState.APPROVED, MemberState.ENDED)
 
 
 def orders_of(request: Request) -> tuple[Order, ...]:
@@ -59,13 +65,19 @@ def read_order(row: Rollout, now: datetime) -> Order:
     members = list(rows.defer("deployment__cluster__kubeconfig", "deployment__spec"))
     requests = latest_requests(members)
     progress = [state_of(member, requests.get(member.pk), now) for member in members]
-    numbers = {member.deployment.uid: one.number for member, one in zip(members, progress, strict=True)}
-    approved = {
-        approval.ring
-        for approval in row.ring_approvals.all()
-        if all(numbers.get(uid, number) == number for uid, number in approval.seen.items())
-    }
+    known = {member.deployment.uid: one for member, one in zip(members, progress, strict=True)}
+    approved = {approval.ring for approval in row.ring_approvals.all() if _still_counts(approval, known)}
     return Order(row.name, parse_rings(row.rings), tuple(progress), frozenset(approved), OnFailure(row.on_failure))
+
+
+def _still_counts(approval: RingApproval, members: Mapping[str, Member]) -> bool:
+    """Whether what was seen of the ring is as it was, and nothing has become healthy there that was not seen."""
+    for uid, member in members.items():
+        seen = approval.seen.get(uid)
+        is_unseen = seen is None and member.ring == approval.ring and member.state is MemberState.HEALTHY
+        if is_unseen or seen not in (None, member.number):
+            return False
+    return True
 
 
 def latest_requests(members: Iterable[RolloutMember]) -> dict[int, Request]:
@@ -92,11 +104,14 @@ def state_of(member: RolloutMember, request: Request | None, now: datetime) -> M
             since = deployment.healthy_since or revision.healthy_at
         why = member.kept_because if state in (MemberState.HEALTHY, MemberState.SETTLING) else ""
     skipped = why_skipped(deployment, now)
-    is_gone = deployment.gone_at or deployment.deletion_requested_at
-    if skipped and (is_gone or state not in (MemberState.HEALTHY, MemberState.RESTORING, MemberState.FAILED)):
+    if skipped and state in (*_UNWRITTEN, MemberState.AT_WORK, MemberState.SETTLING):
+        why = skipped
+    if skipped is SkipReason.DELETED or (skipped and state in _UNWRITTEN):
         state, why = MemberState.SKIPPED, skipped
+    else:
+        skipped = None
     number = request.number if request else 0
-    return Member(deployment.cluster.name, deployment.name, member.ring, state, number, since, why)
+    return Member(deployment.cluster.name, deployment.name, member.ring, state, number, since, why, skipped)
 
 
 def _state_of(deployment: BundleDeployment, request: Request) -> MemberState:
@@ -122,13 +137,13 @@ def _revision_of(request: Request) -> Revision | None:
     return found
 
 
-def why_skipped(deployment: BundleDeployment, now: datetime) -> str:
-    """Why nobody waits for this deployment; "" where it can be waited for."""
+def why_skipped(deployment: BundleDeployment, now: datetime) -> SkipReason | None:
+    """Why nobody waits for this deployment; None where it can be waited for."""
     if deployment.gone_at or deployment.deletion_requested_at or deployment.cluster.removed_at:
-        return "it is deleted"
+        return SkipReason.DELETED
     if is_silent(deployment.cluster, now):
-        return "its cluster does not answer"
-    return "it is paused" if deployment.is_paused else ""
+        return SkipReason.SILENT
+    return SkipReason.PAUSED if deployment.is_paused else None
 
 
 def is_silent(cluster: Cluster, now: datetime) -> bool:
@@ -136,16 +151,25 @@ def is_silent(cluster: Cluster, now: datetime) -> bool:
     return not has_answered and bool(refusals.problem_of(cluster, now))
 
 
-def open_rollouts() -> list[int]:
-    return list(Rollout.objects.filter(ended_at=None).order_by("pk").values_list("pk", flat=True))
+def rollouts_to_sweep() -> list[int]:
+    """A few of the open orders: first those that `wake_for` left to the sweep, then some of the others by chance."""
+    known = list(Rollout.objects.filter(ended_at=None).order_by("pk").values_list("pk", flat=True))
+    left = set(cache.get_many([f"rollout-left:{pk}" for pk in known]))
+    drawn = random.sample(known, len(known))
+    chosen = sorted(drawn, key=lambda pk: f"rollout-left:{pk}" not in left)[:A_SWEEP]
+    cache.delete_many([f"rollout-left:{pk}" for pk in chosen])
+    return chosen
 
 
 def wake_for(deployment_id: int) -> None:
-    """Have the sets of a deployment looked at, each once in QUIET_SECONDS: the sweep sees what comes in between."""
+    """Have the sets of a deployment looked at, each once in QUIET_SECONDS: what comes in between is left to the
+    sweep."""
     rows = RolloutMember.objects.filter(deployment=deployment_id, rollout__ended_at=None)
     for pk in rows.order_by("rollout").values_list("rollout", flat=True):
         if cache.add(f"rollout:{pk}", True, QUIET_SECONDS):
             wake.rollout(pk)
+        else:
+            cache.set(f"rollout-left:{pk}", True, LEFT_SECONDS)
 
 
 def wake_free(row: Rollout, order: Order, now: datetime) -> None:
@@ -172,7 +196,7 @@ def wake_waiting(row: Rollout) -> None:
 
 @transaction.atomic(durable=True)
 def end_done(rollout_id: int) -> None:
-    """End the order of a set all of whose members are healthy: what comes next is another change."""
+    """End the order of a set that waits for nothing more: what comes next is another change."""
     row = for_change(Rollout.objects.filter(pk=rollout_id, ended_at=None)).first()
     now = database_now()
     if row is not None and read_order(row, now).is_done:

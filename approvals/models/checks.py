@@ -35,7 +35,7 @@ class CheckRun(models.Model):
     """One question to one external check about one subject. Of several the one with the highest `number` counts.
 
     Its `uid` is the id of the event, however often that is sent. What is written to a run is written under the lock of
-    its request, but what became of sending.
+    its request, but what became of sending: the first attempt puts `due_at` off by how long it waited in line.
     """
 
     uid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)

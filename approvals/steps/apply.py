@@ -6,7 +6,7 @@ A worker that takes it up begins at the first phase again: what is as the plan s
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,10 +22,10 @@ from approvals.catalogs import followed_packages
 from approvals.clock import database_now
 from approvals.errors import LostClaim
 from approvals.gate import Approved, NoLongerWished, reader, reviewed_report
-from approvals.gate.facts import NOT_READ, Fact, Known, Unseen, value_of
+from approvals.gate.facts import NOT_READ, Fact, How, Known, Unseen, value_of
 from approvals.gate.judge import FRESH, check_rings, check_windows
 from approvals.gate.plan_options import moments_of
-from approvals.ledger import claims, moves, optionals, pivots, rounds, strays
+from approvals.ledger import claims, moves, optionals, pivots, rollouts, rounds, strays
 from approvals.ledger.deciding import check_runs
 from approvals.ledger.holds import note_hold
 from approvals.ledger.moves import both_locked, locked, move
@@ -294,6 +294,10 @@ def _start(request: Request, worker: str, facts: gate.GateFacts) -> Request:
         raise LostClaim(f"the request changed during the check: it is now {row.state} in round {row.round}")
     if not check_runs.are_as_read(row, value_of(facts.checks) or ()):
         raise LostClaim("an external check answered during the check: it is looked at again")
+    # Members that were approved together are checked at the same time, so one may have failed since.
+    orders = Known(rollouts.orders_of(row), database_now(), How.RECORDS)
+    if orders.value and any(check_rings(replace(facts, orders=orders), orders.at)):
+        raise LostClaim("another member of its set changed during the check: it is looked at again")
     number = (row.deployment.revisions.aggregate(last=Max("number"))["last"] or 0) + 1
     assert row.content is not None
     Revision.objects.create(

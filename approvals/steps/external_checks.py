@@ -17,7 +17,7 @@ from standardwebhooks import Webhook
 
 from approvals import gate, wake
 from approvals.clock import database_now
-from approvals.deciding.external_checks import CheckStage
+from approvals.deciding.external_checks import CheckStage, CheckState
 from approvals.gate import GateFacts
 from approvals.gate.facts import Known, value_of
 from approvals.gate.remedies import CHECK_CODES
@@ -27,7 +27,7 @@ from approvals.ledger.moves import locked
 from approvals.lifecycle import State
 from approvals.models import CheckRun, CheckSecret, Report, Request
 from approvals.steps.sources import egress
-from approvals.working import Recurring, WorkStep
+from approvals.working import Recurring, WorkStep, in_turn
 from provisioner.errors import PratiqueError, SourceUnavailable, WorkerDied
 from provisioner.source.client import SourceClient
 from provisioner.source.egress import place_of
@@ -35,7 +35,11 @@ from provisioner.source.egress import place_of
 logger = logging.getLogger(__name__)
 
 SEND_SECONDS = 15.0
+# Over all workers.
+SENDS_AT_ONCE, OF_ONE_CLUSTER, OF_ONE_CHECK = 4, 3, 2
 CONTENT_TYPE = "application/cloudevents+json"
+# People are told of a mandatory check that comes to stand so: nothing happens until one of them runs it again.
+TOLD = (CheckState.FAILED, CheckState.SILENT)
 TYPES = {
     CheckStage.AFTER_REPORT: "dev.pratique.check.after-report.v1",
     CheckStage.BEFORE_APPLY: "dev.pratique.check.before-apply.v1",
@@ -52,6 +56,12 @@ def ask_checks(row: Request, facts: GateFacts, stages: Collection[CheckStage]) -
         else:
             found.append(selected.result(now).record)
     if isinstance(facts.checks, Known) and row.external_checks != found:
+        before, holding = (
+            {one["name"] for one in records if one["holds"] and one["state"] in TOLD}
+            for records in (row.external_checks, found)
+        )
+        if holding - before:
+            wake.notice(row.pk, "check_holds")
         row.external_checks, row.mirrored_at = found, None
         row.save(update_fields=["external_checks", "mirrored_at"])
         wake.deployment(row.deployment_id)
@@ -79,15 +89,26 @@ class SendCheckRun(Recurring):
         super().__init__(self.task, run_id, claims.rows_of_task(self.task, run_id))
 
     def look(self, worker: str) -> bool:
+        """Who holds its connection open keeps few of all threads, and takes nobody else's turn (S40)."""
+        with claims.place(self.task, 0, SENDS_AT_ONCE) as is_free:
+            if not is_free or self.key not in in_line(database_now()):
+                return False
+            self._send()
+        for pk in in_line(database_now()):
+            wake.check_run(pk)
+        return False
+
+    def _send(self) -> None:
         runs = CheckRun.objects.select_related("request__deployment__cluster")
         run = runs.filter(pk=self.key).first()
         if run is None or run.send_at is None or run.send_at > database_now():
-            return False
+            return
         request, subject = run.request, (run.request.round, run.request.subject_digest)
         is_asked = request.state in check_runs.ASKED_IN and subject == (run.round, run.subject_digest)
-        if not is_asked or database_now() >= run.due_at:
+        if not is_asked or (run.attempts and database_now() >= run.due_at):
             check_runs.stop_sending(run)
-            return False
+            return
+        check_runs.begin_sending(run)
         try:
             _post(run)
         except PratiqueError as exc:
@@ -96,13 +117,22 @@ class SendCheckRun(Recurring):
             check_runs.note_sent(run, exc.code)
         else:
             check_runs.note_sent(run, "")
-        return False
 
     def step(self) -> WorkStep:
         return WorkStep("asking an external check")
 
     def say(self, error: WorkerDied) -> None:
         logger.error("an external check is not asked", extra={"run_id": self.key, "error": str(error)})
+
+
+def in_line(now: datetime) -> list[int]:
+    """The runs whose events are sent next: clusters take turns, and each check has few places.
+
+    What is being sent is one of them until that is written down.
+    """
+    due = check_runs.runs_to_send(now, of_one_check=OF_ONE_CHECK)
+    waiting = {pk: ((cluster, check), position) for position, (pk, cluster, check) in enumerate(due)}
+    return in_turn(waiting, (), (OF_ONE_CLUSTER, OF_ONE_CHECK))[:SENDS_AT_ONCE]
 
 
 def _post(run: CheckRun) -> None:

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+import logging
+
 from django.db import transaction
 
 from approvals.clock import database_now
-from approvals.ledger import rollouts
+from approvals.ledger import claims, rollouts
 from approvals.ledger.moves import both_locked
 from approvals.lifecycle import State
 from approvals.locks import for_change
 from approvals.models import Rollout, RolloutMember
 from approvals.steps import restore
+from approvals.working import Recurring, WorkStep
+from provisioner.errors import WorkerDied
 
+logger = logging.getLogger(__name__)
 CODE = "set-put-back"
 LONGEST_WORDS = 1000
+
+
+class LookAtRollout(Recurring):
+    """`look_at_rollout`, by one worker at a time: of several messages, one look does what all of them ask for."""
+
+    task = "look_at_rollout"
+
+    def __init__(self, rollout_id: int):
+        super().__init__(self.task, rollout_id, claims.rows_of_task(self.task, rollout_id))
+
+    def look(self, worker: str) -> bool:
+        look_at_rollout(self.key)
+        return False
+
+    def step(self) -> WorkStep:
+        return WorkStep("looking at the order of a set")
+
+    def say(self, error: WorkerDied) -> None:
+        logger.error("the order of a set is not looked at", extra={"rollout_id": self.key, "error": str(error)})
 
 
 def look_at_rollout(rollout_id: int) -> None:
@@ -35,7 +59,12 @@ def look_at_rollout(rollout_id: int) -> None:
 def put_back(rollout: Rollout, cluster: str, name: str) -> None:
     """Have the revision before it restored, as after a revision that is not healthy in time: where the spec that was
     approved says RestorePrevious. Else what keeps it is written down."""
-    known = {"deployment__cluster__name": cluster, "deployment__name": name, "rollout__ended_at": None}
+    # Meanwhile somebody may have ended the order, or taken out the one that failed.
+    locked = for_change(Rollout.objects.filter(pk=rollout.pk, ended_at=None)).first()
+    order = rollouts.read_order(locked, database_now()) if locked else None
+    if order is None or (cluster, name) not in {(one.cluster, one.name) for one in order.to_put_back()}:
+        return
+    known = {"deployment__cluster__name": cluster, "deployment__name": name}
     member = RolloutMember.objects.filter(rollout=rollout, **known).first()
     request = rollouts.latest_requests([member]).get(member.pk) if member else None
     if member is None or request is None:

@@ -91,8 +91,9 @@ def change(http: HttpRequest, *, name: str) -> HttpResponse:
     about: dict[str, Any] = {"by": person(http), "clusters": clusters, "name": name, "reason": reason}
     match said.get("do"):
         case "approve":
-            services.approve_ring(**about, ring=said.get("ring", ""), channel="browser")
-            done = f"What follows ring {said.get('ring')} is approved."
+            ring, version = said.get("ring", ""), said.get("version", "")
+            services.approve_ring(**about, ring=ring, version=version, channel="browser")
+            done = f"What follows ring {ring} is approved."
         case "take-out":
             cluster, _, deployment = said.get("member", "").partition("/")
             services.take_out(**about, cluster=cluster, deployment=deployment, via="browser")

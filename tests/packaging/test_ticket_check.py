@@ -16,7 +16,6 @@ import urllib3
 from standardwebhooks import Webhook
 
 from tests.support.folders import ROOT
-from tests.support.patience import wait_for
 from tests.support.servers.http import Asked, Listening, Reply
 
 SECRET = "whsec_c2VjcmV0IG9mIGF0IGxlYXN0IDI0IGJ5dGVzLi4="
@@ -32,12 +31,18 @@ def answered() -> list[Asked]:
 
 
 @pytest.fixture
-def send(tmp_path: Path, answered: list[Asked]) -> Iterator[Send]:
+def away() -> threading.Event:
+    """Set while Pratique cannot take answers."""
+    return threading.Event()
+
+
+@pytest.fixture
+def send(tmp_path: Path, answered: list[Asked], away: threading.Event) -> Iterator[Send]:
     """`send(ticket)`: an event about a change with this ticket, signed; the status of the check's server."""
 
     def take(asked: Asked) -> Reply:
         answered.append(asked)
-        return Reply(b"{}")
+        return Reply(b"{}", status=503 if away.is_set() else 200)
 
     pratique = Listening(take)
     spec = importlib.util.spec_from_file_location("ticket_check", ROOT / "deploy/examples/ticket_check.py")
@@ -51,18 +56,27 @@ def send(tmp_path: Path, answered: list[Asked]) -> Iterator[Send]:
     server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a refused address is part of a test
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
 
-    def post(ticket: str, *, secrets: tuple[str, ...] = (SECRET,), age: timedelta = timedelta(), url: str = "") -> int:
+    def post(
+        ticket: str,
+        *,
+        secrets: tuple[str, ...] = (SECRET,),
+        age: timedelta = timedelta(),
+        url: str = "",
+        **changed: str | bytes,
+    ) -> int:
         now = datetime.now(UTC) - age
         data: dict[str, Any] = {"change": {"ticket": ticket}, "request": {"uid": "r"}, "subjectDigest": "sha256:1"}
         data["answer"] = {"url": f"{url or pratique.url}/api/v1/checks/run", "token": "prc_1"}
         body = json.dumps({"data": data})
-        headers = {
+        headers: dict[str, str | bytes] = {
             "webhook-id": "run",
             "webhook-timestamp": str(int(now.timestamp())),
             "webhook-signature": " ".join(Webhook(secret).sign("run", now, body) for secret in secrets),
+            "content-length": str(len(body)),
         }
         where = f"http://127.0.0.1:{server.server_port}"
-        return urllib3.request("POST", where, body=body, headers=headers, retries=False).status
+        headers |= {name.replace("_", "-"): value for name, value in changed.items()}
+        return urllib3.request("POST", where, body=body, headers=headers, retries=False, timeout=5).status
 
     yield post
     server.shutdown()
@@ -83,7 +97,6 @@ def test_it_answers_by_the_state_of_the_ticket(
     send: Send, answered: list[Asked], ticket: str, outcome: str, message: str
 ) -> None:
     assert send(ticket, secrets=(OTHER, SECRET)) == 202
-    wait_for(lambda: answered, "the answer")
     (asked,) = answered
     assert (asked.path, asked.headers["authorization"]) == ("/api/v1/checks/run", "Bearer prc_1")
     assert json.loads(asked.body) == {"outcome": outcome, "message": message, "subject_digest": "sha256:1"}
@@ -93,4 +106,18 @@ def test_what_pratique_did_not_sign_just_now_is_refused(send: Send, answered: li
     assert send("CHG-7", secrets=(OTHER,)) == 401
     assert send("CHG-7", age=timedelta(minutes=6)) == 401
     assert send("CHG-7", age=-timedelta(minutes=6)) == 401
+    assert send("CHG-7", webhook_timestamp="9" * 5000) == 401
+    assert send("CHG-7", webhook_signature="v1,\u00e9".encode("latin-1")) == 401
+    # It would be read to its end, before anybody asks who sent it.
+    assert [send("CHG-7", content_length=length) for length in ("-1", "x", "9" * 5000, "70000")] == [413] * 4
     assert answered == []
+
+
+def test_what_pratique_could_not_take_counts_as_not_received_so_that_it_is_sent_again(
+    send: Send, answered: list[Asked], away: threading.Event
+) -> None:
+    away.set()
+    assert send("CHG-7") == 500
+    away.clear()
+    assert send("CHG-7") == 202
+    assert len(answered) == 2

@@ -82,6 +82,7 @@ class RingSerializer(serializers.Serializer[Any]):
     can_be_approved = serializers.BooleanField(
         source="progress.is_approvable", help_text="whether somebody has to approve what follows, and can do it now"
     )
+    version = serializers.CharField(help_text="of which members are healthy: an approval of what follows names it")
     members = RingMemberSerializer(many=True)
     hidden = serializers.IntegerField(help_text="members on clusters that you cannot read")
 
@@ -115,6 +116,9 @@ class SetOrderInput(serializers.Serializer[Any]):
 
 class RingApprovalInput(serializers.Serializer[Any]):
     ring = serializers.CharField(max_length=63, help_text="the ring that is healthy: what follows it may begin")
+    version = serializers.CharField(
+        max_length=64, help_text="the `version` of the ring as you read it; 412 for another"
+    )
     reason = serializers.CharField(max_length=MAX_REASON)
 
 

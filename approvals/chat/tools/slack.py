@@ -92,6 +92,9 @@ class Slack(ChatTool):
             return {"text": f"{title}: {_standing(request)} <{url}|open>"}
         if occasion in ("break_glass", "reviewed"):
             return {"text": f"{_break_glass(request, title, occasion)} <{url}|open>"}
+        if occasion == "check_holds":
+            checks = escaped("; ".join(request.checks_left)[:MAX_TEXT])
+            return {"text": f"{title} is held by external check {checks} <{url}|open>"} if checks else None
         if occasion == "voided":
             return {"text": f"{title}: {_voided(request)} <{url}|open>"}
         report = request.reports.filter(round=request.round).first()

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import F, Window
+from django.db.models.functions import RowNumber
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from approvals import audit, wake
@@ -20,7 +22,7 @@ from approvals.deciding.external_checks import CheckOutcome, CheckRunFacts, Exte
 from approvals.errors import CheckClosed, DigestMoved
 from approvals.ledger import retries
 from approvals.lifecycle import State
-from approvals.models import CheckRun, CheckSecret, Request
+from approvals.models import CheckRun, CheckSecret, Request, TaskClaim
 
 # While a request is in these, its checks are asked and may answer.
 ASKED_IN = (State.IN_REVIEW, State.APPROVED)
@@ -55,6 +57,7 @@ def facts_of(run: CheckRun) -> CheckRunFacts:
         run.message,
         run.link,
         run.answered_at,
+        is_sent=bool(run.attempts or run.outcome),
     )
 
 
@@ -141,20 +144,38 @@ def is_token_of(run: CheckRun, token: str) -> bool:
     return constant_time_compare(token, token_of(run))
 
 
-def runs_to_send(now: datetime) -> list[int]:
-    due = CheckRun.objects.filter(send_at__lte=now).order_by("send_at", "pk")
-    return list(due.values_list("pk", flat=True))
+def runs_to_send(now: datetime, *, of_one_check: int) -> list[tuple[int, str, str]]:
+    """The runs that are due, of each check those that are longest overdue: each with its cluster and check."""
+    resting = TaskClaim.objects.filter(task="send_check_run", rests_until__gte=now).values("key")
+    due = CheckRun.objects.filter(send_at__lte=now).exclude(pk__in=resting)
+    of_check = Window(RowNumber(), partition_by=[F("request__cluster"), F("check_uid")], order_by=["send_at", "pk"])
+    first = due.annotate(position=of_check).filter(position__lte=of_one_check).order_by("send_at", "pk")
+    rows = first.values_list("pk", "request__cluster", "check_uid")
+    return [(pk, str(cluster), f"{cluster} {check}") for pk, cluster, check in rows]
+
+
+def begin_sending(run: CheckRun) -> None:
+    """Count an attempt. The time to answer begins with the first one: before that the event waited in line."""
+    if not run.attempts:
+        run.due_at += database_now() - run.asked_at
+    run.attempts += 1
+    CheckRun.objects.filter(pk=run.pk).update(attempts=run.attempts, due_at=run.due_at)
 
 
 def note_sent(run: CheckRun, problem: str) -> None:
-    """The event was delivered, or was not because of `problem`: then it is sent again, more and more rarely."""
+    """The event was delivered, or was not because of `problem`: then it is sent again, more and more rarely.
+
+    What else is due to the same address waits as long: one attempt tells for all of them that nobody is there.
+    """
     now, rows = database_now(), CheckRun.objects.filter(pk=run.pk, send_at=run.send_at)
     if not problem:
-        rows.update(attempts=run.attempts + 1, delivered_at=now, send_at=None, problem="")
+        rows.update(delivered_at=now, send_at=None, problem="")
         return
-    wait = retries.seconds(run.attempts + 1, longest=LONGEST_SECONDS, share=random.random())  # noqa: S311 - spreads load, keeps no secret
+    wait = retries.seconds(run.attempts, longest=LONGEST_SECONDS, share=random.random())  # noqa: S311 - spreads load, keeps no secret
     again_at = now + timedelta(seconds=wait)
-    rows.update(attempts=run.attempts + 1, problem=problem, send_at=again_at if again_at < run.due_at else None)
+    rows.update(problem=problem, send_at=again_at if again_at < run.due_at else None)
+    same = CheckRun.objects.filter(request__cluster=run.request.cluster_id, check_uid=run.check_uid, url=run.url)
+    same.filter(send_at__lt=again_at).update(send_at=again_at)
 
 
 def stop_sending(run: CheckRun) -> None:

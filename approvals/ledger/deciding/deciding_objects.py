@@ -28,7 +28,7 @@ from approvals.ledger.deciding import policy_rows
 from approvals.ledger.digests import digest_of_spec
 from approvals.lifecycle import OPEN, State
 from approvals.locks import for_change
-from approvals.models import Cluster, DecidingObject, Request
+from approvals.models import CheckSecret, Cluster, DecidingObject, Request
 from approvals.policy import BadExpression, check_compiled, check_form
 from provisioner.expressions import ExpressionQuestion
 from provisioner.expressions.evaluator import ask_all
@@ -193,6 +193,7 @@ def clear_gone(now: datetime) -> None:
     """Let go of objects that went before any open request was made."""
     for row in DecidingObject.objects.filter(gone_at__lte=now):
         if (row.gone_at or now) <= _oldest_open(row.cluster_id, now):
+            CheckSecret.objects.filter(cluster=row.cluster_id, check_uid=row.uid).delete()
             row.delete()
 
 

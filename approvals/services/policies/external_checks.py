@@ -19,13 +19,15 @@ from approvals.gate import reviewer_checks
 from approvals.ledger.deciding import check_runs, deciding_objects
 from approvals.ledger.deciding.check_runs import CheckAnswer
 from approvals.ledger.moves import locked
+from approvals.locks import for_change
 from approvals.models import CheckRun, CheckSecret, Cluster, DecidingObject
 from approvals.services.reviews import find_request
 
-# Of one check about one round.
+# Of one check about one round, as people asked for it: what is asked anew because its answer is too old is not counted.
 MOST_RUNS = 20
 # The secret before signs as well for so long, so that the receiver can change it without a gap.
 BOTH_SIGN = timedelta(hours=24)
+TWICE = timedelta(minutes=1)
 _BYTES = 32
 
 
@@ -75,8 +77,8 @@ def run_check_again(*, by: Caller, request_id: int, name: str, via: str) -> Chec
             raise NotFound(f"no external check {name} was asked about this round")
         if request.state not in check_runs.ASKED_IN:
             raise NotOpen(f"the request is {request.state.replace('_', ' ')}: no check is asked any more")
-        if runs.count() >= MOST_RUNS:
-            raise NotOpen(f"it was asked {MOST_RUNS} times about this round: look again for a new request")
+        if runs.exclude(asked_by="").count() >= MOST_RUNS:
+            raise NotOpen(f"it was run again {MOST_RUNS} times in this round: look again for a new request")
         check, problem = ExternalCheck.read(row.spec)
         if check is None:
             raise NotOpen(f"external check {name} cannot be read: {problem}")
@@ -99,9 +101,12 @@ def make_check_secret(*, by: Caller, cluster: Cluster, name: str, via: str) -> s
     access.may(by, cluster, "update", resource=ExternalCheck.plural, name=name, fresh=True).check()
     text, now = f"whsec_{base64.b64encode(secrets.token_bytes(_BYTES)).decode()}", database_now()
     with transaction.atomic(durable=True):
+        for_change(DecidingObject.objects.filter(pk=row.pk)).first()
         known = CheckSecret.objects.filter(cluster=cluster, check_uid=row.uid).first()
         made = known or CheckSecret(cluster=cluster, check_uid=row.uid)
-        if known:
+        # A second click: nobody has installed what the first one made, and the one before that is still in use.
+        is_again = known and known.earlier_until and now - known.made_at < TWICE
+        if known and not is_again:
             made.earlier, made.earlier_until = known.secret, now + BOTH_SIGN
         made.secret, made.made_by, made.made_at = text, by.name, now
         made.save()

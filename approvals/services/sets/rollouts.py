@@ -6,6 +6,7 @@ To hold a deployment back takes what pausing it takes: `update` on it. Whatever 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +14,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, Subquery
+from django.utils.crypto import constant_time_compare, salted_hmac
 
 from approvals import access, audit, wake
 from approvals.access import Caller
@@ -21,11 +23,11 @@ from approvals.clock import database_now
 from approvals.deciding.rings import MemberState, OnFailure, Ring, RingProgress, RolloutMember, parse_rings
 from approvals.deciding.rings import Rollout as Order
 from approvals.deciding.spec_fields import UnreadableObject
-from approvals.errors import InvalidInput, NotAllowed, NotFound, NotOpen
+from approvals.errors import InvalidInput, NotAllowed, NotAsExpected, NotFound, NotOpen
 from approvals.gate.reviewer_checks import doubt_of
 from approvals.ledger import rollouts
 from approvals.lifecycle import OPEN
-from approvals.locks import for_change
+from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, Cluster, Request, RingApproval, Rollout
 from approvals.models import RolloutMember as MemberRow
 from approvals.selectors.sets import LABEL, NAME
@@ -60,6 +62,10 @@ class ShownRing:
     def ring(self) -> Ring:
         return self.progress.ring
 
+    @property
+    def version(self) -> str:
+        return _version_of(self.progress)
+
 
 @dataclass(frozen=True, slots=True)
 class ShownOrder:
@@ -72,7 +78,7 @@ class ShownOrder:
 
 def read_order(*, clusters: Collection[Cluster], name: str) -> ShownOrder | None:
     """The order of a set that has members on these clusters; None where there is none."""
-    row = _rows(clusters).filter(name=name).first()
+    row = _rows(clusters).filter(name=name).first() if NAME.fullmatch(name) else None
     if row is None:
         return None
     now, known = database_now(), {cluster.name for cluster in clusters}
@@ -169,6 +175,14 @@ def _keep_order(
         raise InvalidInput(f"{MOST_ORDERS} sets have an order of yours already: end some of them", field="name")
     now = database_now()
     row = Rollout.objects.create(name=name, rings=rings, on_failure=on_failure, made_by=actor.name, made_at=now)
+    # In two orders, deployments could wait for each other forever. Under the lock, two orders do not miss each other.
+    taken = MemberRow.objects.filter(
+        deployment__in=hold(BundleDeployment.objects.filter(pk__in=[deployment.pk for deployment in members])),
+        rollout__ended_at=None,
+    )
+    if other := taken.select_related("rollout", "deployment").order_by("rollout__name", "pk").first():
+        words = f"{other.deployment.name} is in the order of set {other.rollout.name}: end that, or take it out there"
+        raise InvalidInput(words, field="members")
     asked = Request.objects.filter(deployment=OuterRef("pk")).order_by("-number").values("number")
     current, last = Subquery(asked.filter(state__in=OPEN)[:1]), Subquery(asked[:1])
     rows = BundleDeployment.objects.filter(pk__in=[deployment.pk for deployment in members])
@@ -186,12 +200,12 @@ def _keep_order(
 
 
 def approve_ring(
-    *, by: Caller, clusters: Collection[Cluster], name: str, ring: str, reason: str, channel: str
+    *, by: Caller, clusters: Collection[Cluster], name: str, ring: str, version: str, reason: str, channel: str
 ) -> RingApproval:
     """Let what follows this ring begin, as far as people are waited for: soak times count all the same.
 
-    Raises NotFound, NotOpen where the ring is not healthy yet or nobody is waited for, InvalidInput, and what
-    `_check_may_hasten` raises.
+    `version` is that of the ring as it was shown (S03). Raises NotFound, NotOpen where the ring is not healthy yet or
+    nobody is waited for, NotAsExpected, InvalidInput, and what `_check_may_hasten` raises.
     """
     _check_reason(reason)
     row = _find(clusters, name)
@@ -202,6 +216,8 @@ def approve_ring(
         if not progress.is_approvable:
             why = progress.words or "nobody is waited for"
             raise NotOpen(f"what follows ring {ring} cannot be approved now: {why}")
+        if not constant_time_compare(version, _version_of(progress)):
+            raise NotAsExpected(f"other members of ring {ring} are healthy than when you read it: read it again")
         now = database_now()
         healthy = {(one.cluster, one.name): one.number for one in progress.members if one.state is MemberState.HEALTHY}
         members = list(row.members.select_related("deployment__cluster"))
@@ -227,6 +243,15 @@ def approve_ring(
                 audit.record(verb="set.ring_approved", actor=actor, deployment=member.deployment, facts=facts)
         wake.rollout(row.pk)
     return approval
+
+
+def _version_of(progress: RingProgress) -> str:
+    """Which members of a ring are healthy, and with which requests. It tells nothing of those on clusters that somebody
+    cannot read."""
+    healthy = sorted(
+        (one.cluster, one.name, one.number) for one in progress.members if one.state is MemberState.HEALTHY
+    )
+    return salted_hmac("pratique: what is healthy of a ring", json.dumps(healthy), algorithm="sha256").hexdigest()
 
 
 def take_out(
@@ -270,7 +295,7 @@ def _end(row: Rollout, actor: Actor, reason: str) -> None:
 
 
 def _find(clusters: Collection[Cluster], name: str) -> Rollout:
-    row: Rollout | None = _rows(clusters).filter(name=name).first()
+    row: Rollout | None = _rows(clusters).filter(name=name).first() if NAME.fullmatch(name) else None
     if row is None:
         raise NotFound(f"there is no set {name[:63]} with an order on the clusters that you can read")
     return row

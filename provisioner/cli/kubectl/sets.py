@@ -162,6 +162,14 @@ def _change_order(options: argparse.Namespace, service: Service, address: str) -
         words = f"end the order of set {options.name}"
     if action != "end-order" and "" in wish.values():
         raise Usage("--ring is missing" if action == "approve-ring" else "--member is not CLUSTER/NAME")
+    if action == "approve-ring":
+        order = service.get(address)["order"] or {"rings": []}
+        versions = {ring["name"]: ring["version"] for ring in order["rings"]}
+        if options.ring not in versions:
+            raise Usage(f"set {options.name} has no order with a ring {options.ring}")
+        # What is shown here is what the approval is bound to.
+        wish["version"] = versions[options.ring]
+        sys.stderr.write("".join(f"{visible(line)}\n" for line in _order_lines(order)))
     if not is_agreed(options, words):
         raise Usage("nothing was changed")
     service.post(f"{address}/{ORDERS[action]}", wish)

@@ -57,6 +57,7 @@ BODY = {
     ],
     "rings": [{"name": "all"}],
     "ring": "all",
+    "version": "-",
     "deployment": "lighthouse",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.core.cache import cache
@@ -98,6 +99,19 @@ def test_S49_guessing_tokens_is_limited(call: Call, run: CheckRun, monkeypatch: 
     few = Door("check-token", None, rate_limits.Limit("few-checks", 3, 60))
     monkeypatch.setattr("approvals.api.external_checks.CHECK_TOKEN", few)
     assert [answer(call, run, token="x").status_code for _ in range(4)] == [401, 401, 401, 429]
+
+
+def test_S49_wrong_tokens_of_others_behind_its_address_lock_out_no_check_that_has_answered(
+    env: World, call: Call, request_: Request, run: CheckRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = Door("check-token", None, rate_limits.Limit("few-checks", 3, 60))
+    monkeypatch.setattr("approvals.api.external_checks.CHECK_TOKEN", few)
+    assert answer(call, run).status_code == 200
+    call(env.ada, "post", f"requests/{request_.uid}/external-checks/tickets/run")
+    newer = CheckRun.objects.latest("pk")
+    guess = CheckRun(uid=uuid4(), subject_digest="sha256:x")
+    assert [answer(call, guess).status_code for _ in range(4)] == [401, 401, 401, 429]
+    assert answer(call, newer).status_code == 200
 
 
 def test_S02_whoever_may_not_change_a_check_gets_no_secret(env: World, call: Call) -> None:

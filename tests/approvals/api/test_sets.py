@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from approvals.models import Request, Review
 from tests.approvals.api.conftest import Call, problem_of
 from tests.support.approvals.fixtures import World
@@ -44,6 +46,16 @@ def test_what_is_no_decision_on_a_set_changes_nothing(env: World, call: Call) ->
     assert not Review.objects.exists()
 
 
+@pytest.mark.parametrize("name", ["a%00b", "%00", "a%20b", "x" * 300])
+def test_what_is_no_name_of_a_set_is_not_found(env: World, call: Call, name: str) -> None:
+    ring = {"ring": "all", "version": "-"}
+    out = {"cluster": "prod", "deployment": "b"}
+    for action, wish in (("order/approve", ring), ("order/take-out", out), ("order/end", {})):
+        answer = call(env.ada, "post", f"sets/{name}/{action}", {"reason": "seen", **wish})
+        assert (answer.status_code, problem_of(answer)["code"]) == (404, "not-found"), action
+    assert call(env.ada, "get", f"sets/{name}").status_code == 404
+
+
 def test_an_order_is_made_shown_and_ended(env: World, call: Call) -> None:
     env.kubernetes.allow("ada", "update")
     pair = [member(env.cluster, name, env.rita) for name in ("a", "b")]
@@ -60,7 +72,9 @@ def test_an_order_is_made_shown_and_ended(env: World, call: Call) -> None:
         ("prod", "b", "not approved"),
     ]
     assert problem_of(call(env.ada, "post", "sets/spring/order", wish))["code"] == "invalid-input"
-    early = call(env.ada, "post", "sets/spring/order/approve", {"ring": "all", "reason": "seen"})
+    early = call(
+        env.ada, "post", "sets/spring/order/approve", {"ring": "all", "version": ring["version"], "reason": "seen"}
+    )
     assert (early.status_code, problem_of(early)["code"]) == (409, "not-open")
     out = {"cluster": "prod", "deployment": "b", "reason": "not today"}
     assert call(env.ada, "post", "sets/spring/order/take-out", out).status_code == 204

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from approvals.deciding.rings import MemberState, OnFailure, Ring, Rollout, RolloutMember, parse_rings
+from approvals.deciding.rings import MemberState, OnFailure, Ring, Rollout, RolloutMember, SkipReason, parse_rings
 from approvals.deciding.spec_fields import UnreadableObject
 
 NOW = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -21,6 +22,10 @@ CANARY = {"name": "canary", "clusters": ["east-*"], "soakMinutes": 60, "requires
 
 def member(cluster: str, ring: int, state: MemberState, name: str = "harbour", since: datetime | None = AGO) -> Any:
     return RolloutMember(cluster, name, ring, state, 1, since)
+
+
+def skipped(cluster: str, ring: int, why: SkipReason) -> RolloutMember:
+    return RolloutMember(cluster, "harbour", ring, S.SKIPPED, 1, AGO, why, why)
 
 
 def rollout(*members: RolloutMember, first: dict[str, Any] | None = None, **more: Any) -> Rollout:
@@ -47,6 +52,24 @@ STANDS: dict[str, tuple[list[RolloutMember], dict[str, Any], bool, str]] = {
         "1 of 2 members healthy, 1 not approved",
     ),
     "one is silent": ([member("east", 0, S.HEALTHY), member("south", 0, S.SKIPPED)], {}, False, ""),
+    "one was paused": (
+        [member("east", 0, S.HEALTHY), skipped("south", 0, SkipReason.PAUSED)],
+        {},
+        False,
+        "1 member paused or deleted, so somebody has to approve what follows",
+    ),
+    "one was deleted": (
+        [member("east", 0, S.HEALTHY), skipped("south", 0, SkipReason.DELETED)],
+        {},
+        False,
+        "1 member paused or deleted, so somebody has to approve what follows",
+    ),
+    "one was paused, and somebody approved": (
+        [member("east", 0, S.HEALTHY), skipped("south", 0, SkipReason.PAUSED)],
+        {},
+        True,
+        "",
+    ),
     "all are silent": ([member("east", 0, S.SKIPPED)], {}, False, "none of its members has become healthy"),
     "all are silent, and somebody approved": ([member("east", 0, S.SKIPPED)], {}, True, ""),
     "nobody is in it": ([], {}, False, "none of its members has become healthy"),
@@ -101,6 +124,13 @@ def test_an_approval_is_asked_for_when_the_ring_is_healthy_also_while_it_soaks()
     assert is_approvable(healthy)
     assert not is_approvable(healthy, approved=frozenset({0}))
     assert not is_approvable(healthy, member("south", 0, S.AT_WORK))
+
+
+def test_nobody_approves_what_follows_a_ring_that_has_not_begun() -> None:
+    silent = member("west", 1, S.SKIPPED)
+    for before, is_approvable in ((S.SETTLING, False), (S.HEALTHY, True)):
+        _, last = rollout(member("east", 0, before), silent).progress(NOW)
+        assert last.is_approvable is is_approvable
 
 
 BESIDE = {
@@ -211,7 +241,9 @@ def test_what_is_no_order_is_refused_with_its_place(rings: object, words: str) -
     assert words in str(refused.value)
 
 
-def test_a_set_is_done_when_all_are_healthy_and_not_when_one_is_skipped() -> None:
-    for one, other in product((S.HEALTHY, S.SKIPPED), repeat=2):
-        found = rollout(member("east", 0, one), member("west", 1, other))
-        assert found.is_done is (one is other is S.HEALTHY)
+def test_a_set_is_done_when_all_are_healthy_that_are_not_deleted() -> None:
+    healthy, ends = member("east", 0, S.HEALTHY), [member("east", 0, S.HEALTHY), skipped("east", 0, SkipReason.DELETED)]
+    others = [*ends, skipped("east", 0, SkipReason.PAUSED), skipped("east", 0, SkipReason.SILENT)]
+    for one, other in product([*others, member("east", 0, S.SETTLING)], repeat=2):
+        assert rollout(one, replace(other, cluster="west", ring=1)).is_done is (one in ends and other in ends)
+    assert rollout(healthy).is_done

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from approvals import wake
 from approvals.deciding.rings import MemberState
 from approvals.ledger import rollouts
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Request, Revision, Rollout
 from tests.support.approvals.fixtures import World
-from tests.support.approvals.rollouts import asked, order, set_state, silence
+from tests.support.approvals.rollouts import asked, order, ordered, set_state, silence
 
 ALL = [{"name": "all"}]
 
@@ -102,6 +103,21 @@ def test_a_cluster_is_silent_when_nobody_has_reached_it_for_a_while(env: World, 
     assert state()[0] is MemberState.FAILED
 
 
+@pytest.mark.parametrize(("name", "expected"), [("applying", MemberState.AT_WORK), ("applied", MemberState.SETTLING)])
+@pytest.mark.parametrize("how", ["silent", "paused"])
+def test_what_was_begun_is_waited_for_however_silent_or_paused_it_is(
+    env: World, made: Request, name: str, expected: MemberState, how: str
+) -> None:
+    """The change may be what broke the cluster; and whoever may pause it may not let the next ring begin."""
+    set_state(made, name, health="Unknown")
+    if how == "silent":
+        silence(env.cluster)
+    else:
+        BundleDeployment.objects.update(is_paused=True)
+    found, why = state()
+    assert found is expected and why == {"silent": "its cluster does not answer", "paused": "it is paused"}[how]
+
+
 @pytest.mark.parametrize("purpose", ["delete", "rollback"])
 def test_what_takes_away_or_goes_back_is_held_by_no_ring(env: World, made: Request, purpose: str) -> None:
     assert len(rollouts.orders_of(made)) == 1
@@ -127,6 +143,22 @@ def test_who_waits_is_looked_at_when_the_ring_before_is_through(env: World) -> N
     assert is_due()
 
 
+def test_S40_a_sweep_looks_at_a_few_orders_and_first_at_those_of_which_something_changed(
+    env: World, made: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others, woken = {ordered(f"set-{number}", ALL).pk for number in range(4)}, list[int]()
+    monkeypatch.setattr(rollouts, "A_SWEEP", 2)
+    monkeypatch.setattr(wake, "rollout", woken.append)
+    key = Rollout.objects.get(name="spring").pk
+    rollouts.wake_for(made.deployment_id)
+    for _ in range(20):
+        rollouts.wake_for(made.deployment_id)
+        assert rollouts.rollouts_to_sweep()[0] == key
+    assert woken == [key]
+    swept = [rollouts.rollouts_to_sweep() for _ in range(100)]
+    assert {len(found) for found in swept} == {2} and {pk for found in swept for pk in found} == {key, *others}
+
+
 def test_an_order_ends_when_all_are_healthy(env: World, made: Request) -> None:
     rollouts.end_done(Rollout.objects.get().pk)
     assert Rollout.objects.get().ended_at is None
@@ -134,3 +166,14 @@ def test_an_order_ends_when_all_are_healthy(env: World, made: Request) -> None:
     rollouts.end_done(Rollout.objects.get().pk)
     assert Rollout.objects.get().ended_at is not None
     assert AuditEntry.objects.filter(verb="set.done").exists()
+
+
+def test_an_order_ends_although_one_member_is_deleted(env: World) -> None:
+    env.kubernetes.allow("rita", "update")
+    first, second = asked(env.cluster, "quay", env.rita), asked(env.cluster, "dock", env.rita)
+    row = order(env.rita, first, second, rings=ALL)
+    set_state(first, "applied", health="Current")
+    BundleDeployment.objects.filter(pk=second.deployment_id).update(gone_at=timezone.now())
+    rollouts.end_done(row.pk)
+    row.refresh_from_db()
+    assert row.ended_at is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from provisioner.values import Report as Reported
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.gate_facts import all_well
+from tests.support.approvals.rollouts import asked, ordered, set_state
 
 MINE, THEIRS = "worker-1", "worker-2"
 
@@ -53,6 +55,18 @@ def test_S25_what_passed_the_gate_starts_only_while_it_is_still_that(approved: R
 
 def test_S25_what_passed_the_gate_starts(approved: Request) -> None:
     assert step._start(approved, MINE, all_well(GateQuestion.APPLY)).state == "applying"
+
+
+def test_what_another_member_of_its_set_holds_by_now_does_not_start(env: World, approved: Request) -> None:
+    """Whoever failed, and whoever made the order: it came after the facts were read."""
+    quay, facts = asked(env.cluster, "quay", env.rita), all_well(GateQuestion.APPLY)
+    facts = replace(facts, about=replace(facts.about, name=approved.deployment.name))
+    ordered("spring", [{"name": "all"}], (quay, 0), (approved, 0))
+    set_state(quay, "failed")
+    with pytest.raises(step.LostClaim, match="another member of its set"):
+        step._start(approved, MINE, facts)
+    set_state(quay, "approved")
+    assert step._start(approved, MINE, facts).state == "applying"
 
 
 def test_S03_a_deletion_written_into_the_record_of_a_reviewed_plan_is_found(approved: Request) -> None:

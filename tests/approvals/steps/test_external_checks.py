@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any
 from unittest.mock import Mock
+from uuid import uuid4
 
 import pytest
 import time_machine
 from standardwebhooks import Webhook
 
-from approvals import services
+from approvals import services, wake
 from approvals.clock import database_now
 from approvals.deciding.external_checks import ExternalCheck
+from approvals.ledger import claims
 from approvals.ledger.deciding import check_runs, deciding_objects
 from approvals.models import CheckRun, CheckSecret, Request
 from approvals.steps import evaluate
-from approvals.steps.external_checks import SendCheckRun
+from approvals.steps.external_checks import OF_ONE_CHECK, OF_ONE_CLUSTER, SENDS_AT_ONCE, SendCheckRun, in_line
 from approvals.working import do
+from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
+from tests.support.approvals.rollouts import asked
 from tests.support.approvals.world import acting
 from tests.support.servers.http import Asked, FileServer, Reply
 
@@ -109,7 +114,7 @@ def test_what_was_not_delivered_is_sent_again_with_the_same_id_and_both_secrets(
     before = CheckSecret.objects.get().secret
     services.make_check_secret(by=acting(env.ada), cluster=env.cluster, name="tickets", via="browser")
     server.serve("/tickets")
-    assert check_runs.runs_to_send(database_now() + timedelta(seconds=2)) == [run.pk]
+    assert in_line(database_now() + timedelta(seconds=2)) == [run.pk]
     with time_machine.travel(database_now() + timedelta(seconds=2)):
         # A worker that was killed before it could write down that it sent it leaves the row as it was.
         with monkeypatch.context() as patched:
@@ -153,7 +158,9 @@ def test_S49_an_event_goes_where_sources_may_be_fetched_from_and_nowhere_else(
 def test_nothing_is_sent_once_no_answer_counts(run: CheckRun, server: FileServer, ends: str) -> None:
     at = run.asked_at
     if ends == "time":
-        at = run.due_at
+        server.serve("/tickets", status=503)
+        at = send(run).due_at
+        server.forget()
     elif ends == "answer":
         services.answer_check(
             run=run.uid, token=check_runs.token_of(run), outcome="passed", subject_digest=run.subject_digest
@@ -163,6 +170,74 @@ def test_nothing_is_sent_once_no_answer_counts(run: CheckRun, server: FileServer
     with time_machine.travel(at, tick=False):
         assert send(run).send_at is None
     assert sent(server) == []
+
+
+def several(run: CheckRun, number: int, **changes: Any) -> list[CheckRun]:
+    """More runs as this one."""
+    fields = {
+        field.attname: getattr(run, field.attname) for field in CheckRun._meta.concrete_fields if field.name != "id"
+    }
+    numbers = range(2, 2 + number)
+    return [CheckRun.objects.create(**{**fields, **changes, "uid": uuid4(), "number": each}) for each in numbers]
+
+
+def test_S40_clusters_and_checks_take_turns_and_one_that_holds_its_connections_leaves_places(
+    env: World, request_: Request, run: CheckRun
+) -> None:
+    several(run, 20)
+    others = several(run, 20, check_uid="u-2")
+    moon = asked(world.cluster("moon"), "quay", env.rita)
+    (far,) = several(run, 1, request_id=moon.pk)
+    first = in_line(database_now())
+    assert len(first) == SENDS_AT_ONCE and far.pk in first
+    mine = [CheckRun.objects.get(pk=pk) for pk in first if pk != far.pk]
+    assert len(mine) == OF_ONE_CLUSTER and len([one for one in mine if one.check_uid == "u-1"]) == OF_ONE_CHECK
+    assert others[0].pk in first
+
+
+def test_S40_no_more_are_sent_at_once_than_there_are_places_and_who_is_done_calls_the_next(
+    run: CheckRun, server: FileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting, woken = several(run, 3), list[int]()
+    monkeypatch.setattr(wake, "check_run", woken.append)
+    with ExitStack() as held:
+        for _ in range(SENDS_AT_ONCE):
+            held.enter_context(claims.place(SendCheckRun.task, 0, SENDS_AT_ONCE))
+        assert (send(run).attempts, sent(server)) == (0, [])
+    assert send(waiting[-1]).attempts == 0  # it is not its turn
+    assert send(run).attempts == 1
+    assert woken == [waiting[0].pk, waiting[1].pk]
+
+
+def test_S40_who_does_not_answer_once_is_asked_nothing_else_meanwhile(run: CheckRun, server: FileServer) -> None:
+    (other,), (elsewhere,) = several(run, 1), several(run, 1, check_uid="u-2")
+    server.serve("/tickets", status=503)
+    send(run)
+    for row in (other, elsewhere):
+        row.refresh_from_db()
+    assert (other.send_at, other.attempts) == (run.send_at, 0) and elsewhere.send_at == run.asked_at
+
+
+def test_the_time_to_answer_begins_when_the_event_is_sent_first(
+    env: World, request_: Request, run: CheckRun, server: FileServer
+) -> None:
+    """However long it waited in line behind others: a check that is well has not failed to answer."""
+    late = run.due_at + timedelta(minutes=1)
+    with time_machine.travel(late, tick=False):
+        assert stands(request_) == "waiting"
+        send(run)
+        assert (run.delivered_at, run.due_at) == (late, late + timedelta(minutes=10))
+        assert (
+            verify(sent(server)[0], CheckSecret.objects.get().secret)["data"]["answer"]["until"]
+            == run.due_at.isoformat()
+        )
+    with time_machine.travel(run.due_at, tick=False):
+        assert stands(request_) == "no answer"
+
+
+def stands(request: Request) -> str:
+    evaluate.run(Request.objects.get(pk=request.pk), "")
+    return str(Request.objects.get(pk=request.pk).external_checks[0]["state"])
 
 
 def test_it_is_tried_ever_more_rarely_until_the_time_is_over(run: CheckRun, server: FileServer) -> None:

@@ -7,7 +7,9 @@ import pytest
 from approvals.ledger import rollouts
 from approvals.models import AuditEntry, Request, Revision, Rollout
 from approvals.steps import restore
-from approvals.steps.rollouts import CODE, look_at_rollout
+from approvals.steps import rollouts as step
+from approvals.steps.rollouts import CODE, LookAtRollout, look_at_rollout
+from approvals.working import do
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.rollouts import asked, order, set_state
 
@@ -83,8 +85,38 @@ def test_without_put_back_the_others_stay(env: World, pair: tuple[Request, Reque
     assert Request.objects.get(pk=pair[1].pk).state == "applied"
 
 
+def test_S40_one_look_at_a_time_answers_all_messages(
+    env: World, pair: tuple[Request, Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, looks = Rollout.objects.get().pk, []
+
+    def look_while_more_come(rollout_id: int) -> None:
+        looks.append(rollout_id)
+        if len(looks) == 1:
+            for _ in range(3):
+                do(LookAtRollout(key))
+
+    monkeypatch.setattr(step, "look_at_rollout", look_while_more_come)
+    do(LookAtRollout(key))
+    assert looks == [key, key]
+
+
 def test_an_order_that_has_ended_puts_nothing_back(env: World, pair: tuple[Request, Request]) -> None:
     row = Rollout.objects.get()
     Rollout.objects.update(ended_at=row.made_at)
     look_at_rollout(row.pk)
+    assert Request.objects.get(pk=pair[1].pk).state == "applied"
+
+
+@pytest.mark.parametrize("change", ["ended", "taken out", "restored"])
+def test_nothing_is_put_back_that_is_not_to_be_any_more(env: World, pair: tuple[Request, Request], change: str) -> None:
+    """The order was read before, without a lock."""
+    row = Rollout.objects.get()
+    if change == "ended":
+        Rollout.objects.update(ended_at=row.made_at)
+    elif change == "taken out":
+        row.members.filter(deployment=pair[0].deployment_id).delete()
+    else:
+        set_state(pair[0], "applied", health="Current")
+    step.put_back(row, pair[1].deployment.cluster.name, pair[1].deployment.name)
     assert Request.objects.get(pk=pair[1].pk).state == "applied"

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from approvals import services
 from approvals.audit import Actor
-from approvals.errors import InvalidInput, NotAllowed, NotFound, NotOpen, SelfApproval
+from approvals.errors import InvalidInput, NotAllowed, NotAsExpected, NotFound, NotOpen, SelfApproval
 from approvals.ledger import rollouts
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Request, RingApproval, Rollout
 from approvals.selectors.sets import LABEL, summaries
@@ -43,7 +43,9 @@ def let_go(by: Any, how: str = "approve", **more: Any) -> None:
     about: dict[str, Any] = {"by": acting(by), "clusters": list(Cluster.objects.all()), "name": "spring"}
     about["reason"] = "seen on staging"
     if how == "approve":
-        services.approve_ring(**about, ring="canary", channel="browser", **more)
+        shown = services.read_order(clusters=about["clusters"], name="spring")
+        assert shown is not None
+        services.approve_ring(**about, ring="canary", channel="browser", **{"version": shown.rings[0].version, **more})
     elif how == "take out":
         services.take_out(**about, cluster="moon", deployment="quay", via="browser", **more)
     else:
@@ -76,8 +78,9 @@ def test_an_order_is_made_by_whoever_may_update_every_member(env: World, pair: t
         ({"on_failure": "Explode"}, "on_failure"),
         ({"on_failure": "PutBack"}, "on_failure"),
         ({"members": [], "name": "unlabelled"}, "members"),
+        ({}, "members"),
     ],
-    ids=["name", "taken", "no ring", "empty ring", "unknown field", "on failure", "put back", "label"],
+    ids=["name", "taken", "no ring", "empty ring", "unknown field", "on failure", "put back", "label", "two orders"],
 )
 def test_what_is_no_order_is_refused_with_its_field(
     env: World, pair: tuple[Request, Request], change: dict[str, Any], field: str
@@ -89,6 +92,16 @@ def test_what_is_no_order_is_refused_with_its_field(
         services.make_order(by=acting(env.bert), clusters=list(Cluster.objects.all()), via="rest", **wish)
     assert refused.value.facts["field"] == field
     assert Rollout.objects.count() == 1
+
+
+def test_a_deployment_is_in_one_order_at_a_time(env: World, pair: tuple[Request, Request]) -> None:
+    """In two with other rings, each would wait for the other."""
+    back = [{"name": "canary", "clusters": ["moon"]}, {"name": "rest"}]
+    order(env.bert, *pair)
+    with pytest.raises(InvalidInput, match="quay is in the order of set spring"):
+        order(env.bert, *pair, name="autumn", rings=back)
+    let_go(env.ada, "end")
+    order(env.bert, *pair, name="autumn", rings=back)
 
 
 def test_a_member_that_is_not_there_or_cannot_be_read_is_not_found(env: World, pair: tuple[Request, Request]) -> None:
@@ -160,7 +173,7 @@ def test_S02_of_members_elsewhere_only_that_there_are_some_is_told(env: World, p
     order(env.bert, *pair, rings=APPROVED)
     set_state(pair[0], "applied", health="Current")
     for do in (
-        lambda about: services.approve_ring(**about, ring="canary", channel="browser"),
+        lambda about: services.approve_ring(**about, ring="canary", version="", channel="browser"),
         lambda about: services.end_order(**about, via="browser"),
     ):
         with pytest.raises(NotAllowed) as refused:
@@ -193,6 +206,41 @@ def test_a_ring_is_approved_once_it_is_healthy_and_for_what_was_seen_of_it(
     set_state(later, "applied", health="Current")
     (found,) = rollouts.orders_of(second)
     assert found.approved == frozenset()
+
+
+def test_S50_what_follows_a_ring_is_approved_as_it_was_seen_and_for_no_more(
+    env: World, pair: tuple[Request, Request]
+) -> None:
+    first, second = pair
+    third = asked(env.cluster, "dock", env.rita)
+    order(env.bert, *pair, third, rings=APPROVED)
+    set_state(first, "applied", health="Current")
+    BundleDeployment.objects.filter(pk=third.deployment_id).update(is_paused=True)
+    shown = services.read_order(clusters=list(Cluster.objects.all()), name="spring")
+    assert shown is not None
+    let_go(env.ada)
+    assert rollouts.orders_of(second)[0].approved == {0}
+    # Nobody has seen how the other one is.
+    BundleDeployment.objects.filter(pk=third.deployment_id).update(is_paused=False)
+    set_state(third, "applied", health="Current")
+    assert rollouts.orders_of(second)[0].approved == frozenset()
+    with pytest.raises(NotAsExpected, match="other members of ring canary are healthy"):
+        let_go(env.ada, version=shown.rings[0].version)
+    let_go(env.ada)
+    assert rollouts.orders_of(second)[0].approved == {0}
+
+
+def test_an_approval_of_a_ring_in_which_nothing_became_healthy_ends_when_something_does(
+    env: World, pair: tuple[Request, Request]
+) -> None:
+    first, second = pair
+    order(env.bert, *pair, rings=APPROVED)
+    BundleDeployment.objects.filter(pk=first.deployment_id).update(is_paused=True)
+    let_go(env.ada)
+    assert rollouts.orders_of(second)[0].approved == {0}
+    BundleDeployment.objects.update(is_paused=False)
+    set_state(first, "applied", health="Current")
+    assert rollouts.orders_of(second)[0].approved == frozenset()
 
 
 def test_a_silent_cluster_is_not_asked_who_may_let_the_set_go_on(env: World, pair: tuple[Request, Request]) -> None:

@@ -109,6 +109,8 @@ def test_what_nobody_answers_is_held_until_it_is_run_again_and_an_answer_before_
     assert not CheckRun.objects.exists()
     request = site.approve(deployment)
     run = CheckRun.objects.get()
+    do(SendCheckRun(run.pk))
+    run.refresh_from_db()
     with time_machine.travel(run.due_at + timedelta(seconds=1)):
         site.work(request)
         assert (request.state, request.problem_code) == ("approved", "external-check-failed")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 import time_machine
 
+from approvals.gate import reader
 from approvals.models import BundleDeployment, Revision
 from approvals.steps.rollouts import look_at_rollout
 from tests.support.approvals import world
@@ -48,6 +50,25 @@ def test_what_is_approved_waits_until_the_ring_before_is_healthy_and_has_soaked(
         site.work(request)
     assert (request.state, request.problem) == ("applied", "")
     assert site.live("ConfigMap", "after")["data"]["version"] == "1"
+
+
+def test_one_that_fails_while_another_is_checked_stops_it(
+    sandbox_site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are approved, so both are looked at together: the plan of a large one takes minutes."""
+    site, plan = sandbox_site, reader.plan_facts
+    quay, jetty = asked(site.cluster, "quay", site.people["rita"]), prepare(site, registry, "jetty")
+    set_state(quay, "approved")
+    ordered("spring", [{"name": "all"}], (quay, 0), (site.latest(jetty), 0))
+
+    def plan_while_quay_fails(*about: Any) -> Any:
+        set_state(quay, "failed")
+        return plan(*about)
+
+    monkeypatch.setattr(reader, "plan_facts", plan_while_quay_fails)
+    stopped = site.approve(jetty)
+    assert (stopped.state, stopped.problem_code) == ("approved", "waits-for-ring")
+    assert site.live("ConfigMap", "jetty") is None
 
 
 def test_one_that_fails_stops_the_others_of_its_cluster_and_takes_them_back(

@@ -107,6 +107,7 @@ ORDER = {
             "has_begun": True,
             "waits_for": ["it soaks until 2026-12-01 12:00 UTC"],
             "members": [{"cluster": "east", "deployment": "quay", "state": "healthy", "why": ""}],
+            "version": "v-1",
             "hidden": 2,
         }
     ],
@@ -133,7 +134,7 @@ def test_an_order_comes_from_a_file_and_is_shown(
 @pytest.mark.parametrize(
     ("words", "address", "body"),
     [
-        (["approve-ring", "--ring", "canary"], "approve", {"ring": "canary"}),
+        (["approve-ring", "--ring", "canary"], "approve", {"ring": "canary", "version": "v-1"}),
         (["take-out", "--member", "east/quay"], "take-out", {"cluster": "east", "deployment": "quay"}),
         (["end-order"], "end", {}),
     ],
@@ -141,6 +142,7 @@ def test_an_order_comes_from_a_file_and_is_shown(
 def test_a_set_goes_on_when_a_person_says_so(
     sets: Recorder, words: list[str], address: str, body: dict[str, str]
 ) -> None:
+    sets.answers["/api/v1/sets/spring"] = (200, {**SET, "order": ORDER})
     sets.answers[f"/api/v1/sets/spring/order/{address}"] = (204, None)
     assert main(["set", "spring", *words, "--yes", "--reason", "seen"]) == 0
     (sent,) = [json.loads(text) for method, _, _, text in sets.came if method == "POST"]
