@@ -246,7 +246,7 @@ def read_windows(request: Request, api: Api) -> Windows:
             window = ChangeWindow.parse(spec)
         except UnreadableObject as exc:
             if _may_select(spec, about):
-                unread.append(f"change window {name} cannot be read, so it holds what it might select: {exc}")
+                unread.append(f"change window {name} cannot be read, so the requests that it might select wait: {exc}")
             continue
         if window.selector.selects(about):
             fitting.append((name, window))
@@ -294,7 +294,7 @@ def read_exceptions(request: Request, report: Report, api: Api | None) -> tuple[
             continue
         is_own = all(has_requested(request, person) for person in people) and not settings.PRATIQUE["SELF_APPROVAL"]
         why_not = "" if ready.is_ready else ready.words
-        why_not = why_not or ("everybody who stands behind it requested this change" if is_own else "")
+        why_not = why_not or ("everyone who agreed to it requested this change" if is_own else "")
         names = tuple(person.username for person in people)
         facts = ExceptionFacts(row.name, known.reason, known.ticket, known.expires, names, fingerprints, why_not)
         fitting.append((facts, known))

@@ -40,7 +40,7 @@ MOST_MEMBERS = 500
 MOST_ORDERS = 50
 MAX_REASON = 1000
 NAMED = 5
-HIDDEN = "the set has members on clusters that you cannot read: somebody who may approve all that waits in it does this"
+HIDDEN = "the set has members on clusters that you cannot read: ask someone who may approve all members that wait"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ def approve_ring(
         position, progress = _progress(row, ring)
         if not progress.is_approvable:
             why = progress.words or "nobody is waited for"
-            raise NotOpen(f"what follows ring {ring} cannot be approved now: {why}")
+            raise NotOpen(f"the ring after {ring} cannot be approved now: {why}")
         now = database_now()
         healthy = {(one.cluster, one.name): one.number for one in progress.members if one.state is MemberState.HEALTHY}
         members = list(row.members.select_related("deployment__cluster"))
@@ -310,7 +310,8 @@ def _check_may_hasten(by: Caller, clusters: Collection[Cluster], row: Rollout) -
     there = [one for one in answering if not one.deployment.gone_at]
     waiting = [member for member in there if states[member.pk].is_waiting] or there
     if not waiting:
-        raise NotAllowed("no cluster of the set can be asked whether you may do this")
+        words = "no member of the set is on a cluster that responds"
+        raise NotAllowed(f"Pratique cannot check whether you may do this: {words}")
     if any(member.deployment.cluster_id not in known for member in waiting):
         raise NotAllowed(HIDDEN)
     identities = _check_each(by, [member.deployment for member in waiting], "approve")
@@ -336,7 +337,7 @@ def _check_each(by: Caller, deployments: Iterable[BundleDeployment], verb: str) 
         if cluster.pk not in identities:
             identities[cluster.pk] = access.acting_as(by, cluster)
             if verb == "approve" and access.is_machine(identities[cluster.pk]):
-                raise NotAllowed("a machine account lets no set go on: a person does that")
+                raise NotAllowed("a machine account cannot do this")
         question = AccessRequest(verb, OWN_GROUP, "bundledeployments", name=deployment.name)
         questions.append(access.Question(identities[cluster.pk], cluster, question))
     for answer in access.ask_all(questions, fresh=True):
