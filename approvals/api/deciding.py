@@ -79,11 +79,11 @@ class DecidingViewSet(ClusterScoped):
 
     @extend_schema(request=ConfirmationInput, responses=DecidingObjectSerializer)
     def confirm(self, request: Http, **_: Any) -> Response:
-        """Stand behind the object as it is at this generation, as a second person; 412 if it is at another one."""
+        """Stand behind the object as it is at this version, as a second person; 412 if it is at another one."""
         cluster = self._cluster(self._name)
         wish = valid(ConfirmationInput(data=request.data))
         about: dict[str, Any] = {"by": caller_of(request), "cluster": cluster, "kind": self.of, "name": self._name}
-        return self._shown(services.confirm_object(**about, generation=wish["generation"], via=VIA))
+        return self._shown(services.confirm_object(**about, version=wish["version"], via=VIA))
 
     @property
     def _name(self) -> str:

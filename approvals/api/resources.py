@@ -209,8 +209,9 @@ class ClusterScoped(viewsets.GenericViewSet[Any]):
 
 
 def stated_etags(http: Http) -> list[str]:
-    """The ETags in If-Match; raises NoVersion where there is none."""
-    if found := parse_etags(http.headers.get("If-Match", "")):
+    """The ETags in If-Match; raises NoVersion where there is none, or only the `*` of who has read nothing."""
+    found = parse_etags(http.headers.get("If-Match", ""))
+    if found and found != ["*"]:
         return found
     raise NoVersion("If-Match has no ETag: read it, and send the ETag of that answer")
 

@@ -19,8 +19,8 @@ class SelectedBy:
     """What a selector looks at of one request.
 
     `labels` are the sets that its deployment had since the request was made, and has now (S14). They are
-    `all_kept` unless there were more than are kept. `hosts_before` and `packages_before` are those of what runs, which
-    goes or is replaced. `worst_new` is the severity of the worst new finding. Hosts are in lower case.
+    `all_kept` unless there were more than are kept. `hosts_before`, `packages_before` and `format_before` are those of
+    what runs, which goes or is replaced. `worst_new` is the severity of the worst new finding. Hosts are in lower case.
     """
 
     name: str
@@ -30,6 +30,7 @@ class SelectedBy:
     packages: tuple[str, ...] = ()
     hosts_before: tuple[str, ...] = ()
     packages_before: tuple[str, ...] = ()
+    format_before: str = ""
     worst_new: str = str(Severity.UNKNOWN)
     are_labels_kept: bool = True
 
@@ -69,14 +70,15 @@ class Selector:
         fits = [all(has.get(key) == value for key, value in self.labels.items()) for has in request.labels or ({},)]
         if not request.are_labels_kept and self.labels:
             fits.append(not by_every_label_set)
-        hosts, packages = request.hosts, request.packages
+        hosts, packages, formats = request.hosts, request.packages, {request.format}
         if not by_every_label_set:
             hosts, packages = (*hosts, *request.hosts_before), (*packages, *request.packages_before)
+            formats |= {request.format_before}
         is_grave = not self.min_severity or _RANKS.get(request.worst_new, 0) <= _RANKS[self.min_severity]
         return (
             (all(fits) if by_every_label_set else any(fits))
             and _fits_any(self.names, (request.name,))
-            and (not self.formats or request.format in self.formats)
+            and (not self.formats or bool(formats & {*self.formats}))
             and _fits_any([glob.lower() for glob in self.hosts], hosts)
             and _fits_any(self.packages, packages)
             and is_grave

@@ -29,8 +29,8 @@ from approvals.ledger import labels
 from approvals.ledger.deciding import check_runs, confirmations
 from approvals.ledger.pivots import has_requested
 from approvals.models import Cluster, DecidingObject, Policy, Report, Request
-from approvals.policy.built_in import BUILT_IN
-from approvals.policy.document import LoadedPolicy, PolicyDocument
+from approvals.policy.built_in import BUILT_IN, UID_PREFIX, BuiltInGuard
+from approvals.policy.document import LoadedPolicy, PolicyDocument, PolicyEffect, Validation
 from approvals.policy.expression import ExpressionResult
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
@@ -104,21 +104,44 @@ def _too_many(kind: type[DecidingKind]) -> TooManyRules:
 
 def load_policies(request: Request, api: Api | None = None) -> tuple[LoadedPolicy, ...]:
     """Every policy that may judge a request: those of the service, built-in guards, and those of its cluster as the
-    watch saw them last, or with `api` as they are now. Raises as `live_objects`."""
+    watch saw them last, or with `api` as they are now. Raises as `live_objects`.
+
+    A rule that lists a policy by its name means the object: a grant of the service that has its name is left out.
+    """
     cluster = request.deployment.cluster
     here = Q(cluster=None) | Q(cluster=cluster)
-    rows = list(Policy.objects.filter(here, is_active=True).order_by("name"))
+    in_use = Q(is_active=True) | Q(uid__startswith=UID_PREFIX)
+    rows = list(Policy.objects.filter(here & in_use).order_by("name"))
     by_uid = {row.uid: row for row in rows if row.uid}
     objects = live_objects(cluster, ApprovalPolicy, api) if api else seen_objects(cluster, ApprovalPolicy)
     of_cluster = [_policy_of_seen(one, by_uid.get(one.uid)) for one in objects]
     in_force = settings.PRATIQUE["BUILT_IN_GUARDS"]
     built_in = [(by_uid.get(guard.uid), guard) for guard in BUILT_IN if guard.name in in_force]
+    taken = {loaded.document.name for loaded in of_cluster if loaded}
+    of_service = [policy_of_row(row) for row in rows if not row.uid]
     found = [
-        *(policy_of_row(row) for row in rows if not row.uid),
-        *(LoadedPolicy(row.pk, row.version, "", guard.document) for row, guard in built_in if row),
+        *(loaded for loaded in of_service if not (loaded.document.is_grant and loaded.document.name in taken)),
+        *filter(None, (_built_in_policy(row, guard, request) for row, guard in built_in if row)),
         *filter(None, of_cluster),
     ]
     return tuple(sorted(found, key=lambda loaded: (loaded.document.name, loaded.key)))
+
+
+def _built_in_policy(row: Policy, guard: BuiltInGuard, request: Request) -> LoadedPolicy | None:
+    """None of one that is switched off. Whoever asked for a change cannot switch off what holds it (S05)."""
+    document = guard.document
+    if not row.is_active:
+        editor, is_later = access.person_recorded(row.editor_known_as), row.changed_at > request.created_at
+        if settings.PRATIQUE["SELF_APPROVAL"] or not is_later or not has_requested(request, editor):
+            return None
+        who = f"{editor.username} requested this change and switched the guard off after that"
+        document = PolicyDocument(
+            guard.name,
+            PolicyEffect.GUARD,
+            (Validation(document.expression, f"{document.message} ({who})"),),
+            is_enforced=True,
+        )
+    return LoadedPolicy(row.pk, row.version, "", document)
 
 
 def _policy_of_seen(seen: SeenObject, row: Policy | None) -> LoadedPolicy | None:
@@ -161,6 +184,7 @@ def selected_by(request: Request, report: Report) -> SelectedBy:
         packages=_packages_of(request),
         hosts_before=_hosts_of(before) if before else (),
         packages_before=_packages_of(before) if before else (),
+        format_before=before.format if before else "",
         worst_new=worst_new_of(report),
         are_labels_kept=labels.are_all_kept(request),
     )
@@ -202,12 +226,11 @@ def conditions_of(request: Request, report: Report, expressions: Sequence[str]) 
         return {"": ""}
     prefetch_related_objects([report], "findings")
     facts, found = facts_of(request, report), dict[str, str | None]({"": ""})
-    sets = [dict(one) for one in (request.labels, *request.earlier_labels, request.deployment.labels)]
-    sets = [one for at, one in enumerate(sets) if one not in sets[:at]]
+    sets = labels.sets_of(request)
     said: dict[str, list[ExpressionResult]] = {text: [] for text in wanted}
     for own in sets:
         asked = [text for text in wanted if own == sets[0] or "labels" in text]
-        about = {**facts, "labels": {str(key): str(value) for key, value in own.items()}}
+        about = {**facts, "labels": own}
         for text, answer in zip(asked, ask(policy.POLICY, asked, about), strict=True):
             said[text].append(policy.answer(text, about, policy.POLICY, answer))
     for text, answers in said.items():

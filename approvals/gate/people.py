@@ -45,7 +45,8 @@ def accepted(reviews: Sequence[ReviewFacts]) -> Accepted:
     """What approvals accept whose givers may still decide and `override`, and how many people approve."""
     fingerprints: set[str] = set()
     lost = []
-    voters = [it for it in reviews if it.decision == "Approve" and not it.is_policy and not why_not(it)]
+    given = [it for it in reviews if it.decision == "Approve" and not it.is_policy and not why_not(it)]
+    voters = [it for it in given if not (it.voter and it.voter.is_machine)]
     approvals = len(voters) - any(voter.doubt for voter in voters)
     for review in sorted(reviews, key=_key_of):
         if review.decision != "Approve" or not review.waives:

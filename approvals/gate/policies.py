@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, prefetch_related_objects
 
-from approvals import policy
+from approvals import access, policy
 from approvals.access.sight import is_in_the_way, private_to_judge
 from approvals.gate.facts import PolicyFacts, Unknown
 from approvals.gate.people import Accepted
@@ -19,15 +19,21 @@ from approvals.ledger.pivots import unknown_writes
 from approvals.models import Finding, PolicyEvaluation, Report, Request, Review, Revision
 from approvals.policy.document import LoadedPolicy, Validation
 from approvals.selectors.pages import depending
-from provisioner.expressions.evaluator import ask
+from provisioner.expressions.evaluator import ask, limited
 from provisioner.review.base.claims import ANY
 from provisioner.review.base.messages import unjudged_fields
 from provisioner.sentences import introduced, some
-from provisioner.values import Action, Severity
+from provisioner.values import Action, Identity, Severity
 
 Result = PolicyEvaluation.Result
 WRITTEN_UNSEEN = "SEC-07"
 _DESTRUCTIVE = (Action.DELETE, Action.REPLACE, Action.ADOPT)
+# Of the evaluators' time for all guards of a request, and for all grants: what is left unasked holds, or approves not.
+SECONDS = 20.0
+# Of several answers, with each set of labels that the deployment had, the first of these counts (S14).
+_OF_GUARDS = (Result.HOLDS, Result.ERROR, Result.PASSES, Result.NOT_SELECTED)
+_OF_GRANTS = (Result.ERROR, Result.SILENT, Result.NOT_SELECTED, Result.APPROVES)
+LABELS_FORGOTTEN = "the deployment had more sets of labels than are kept, and the policy asks for labels"
 DESTRUCTIVE = "the request deletes, replaces or adopts objects, which only people can acknowledge"
 # Said whether or not there are any: that would tell whether an object differs (S09).
 ADOPTS = (
@@ -57,11 +63,12 @@ def guards_of(
         and not policy.why_not_waivable(rule=finding.rule, severity=finding.severity)
     }
     facts = {**facts_of(request, report, waived), "approvals": accepted.approvals}
+    with limited(SECONDS):
+        said = [_ask_guard(guard, request, report, facts) for guard in guards]
     found = []
-    for guard in guards:
-        result, words = _ask_guard(guard, request, report, facts)
-        words = "; ".join([words, *accepted.lost]) if result in (Result.HOLDS, Result.ERROR) else words
-        found.append(_policy_facts(guard, result, words))
+    for guard, (result, words) in zip(guards, said, strict=True):
+        lost = accepted.lost if result in (Result.HOLDS, Result.ERROR) else ()
+        found.append(_policy_facts(guard, result, "; ".join([words, *lost])))
     return tuple(found)
 
 
@@ -74,9 +81,10 @@ def grants_of(request: Request, report: Report, policies: Iterable[LoadedPolicy]
     facts = facts_of(request, report)
     by_policies = request.reviews.counted().filter(round=request.round, policy__isnull=False)
     given = set(by_policies.values_list("policy_id", "policy_version"))
+    with limited(SECONDS):
+        answers = [_ask_grant(grant, request, report, facts) for grant in grants]
     found = []
-    for grant in grants:
-        result, words = _ask_grant(grant, request, report, facts)
+    for grant, (result, words) in zip(grants, answers, strict=True):
         said = _policy_facts(grant, result, words, has_approved=(grant.key, grant.version) in given)
         if result == Result.APPROVES:
             said = replace(said, uses_account=uses_account(grant, request))
@@ -155,7 +163,8 @@ def worst_new_of(report: Report) -> str:
 
 def count_approvals(request: Request) -> int:
     """Those of people in this round, as they were given: who decides asks whether they still count."""
-    return request.reviews.counted().filter(round=request.round, decision="Approve", policy=None).count()
+    given = request.reviews.counted().filter(round=request.round, decision="Approve", policy=None)
+    return sum(access.is_human(Identity(row.username)) for row in given)
 
 
 def _worst(findings: Iterable[Finding]) -> str:
@@ -212,6 +221,23 @@ def _ask_guard(loaded: LoadedPolicy, request: Request, report: Report, facts: po
         return Result.NOT_SELECTED, not_selected
     if loaded.problem:
         return Result.ERROR, f"it cannot be read, so the requests that it might select wait: {loaded.problem}"
+    if (sets := _facts_by_labels(loaded, request, facts)) is None:
+        return Result.ERROR, LABELS_FORGOTTEN
+    answers = [_judge_by_guard(loaded, report, about) for about in sets]
+    return min(answers, key=lambda answer: _OF_GUARDS.index(answer[0]))
+
+
+def _facts_by_labels(loaded: LoadedPolicy, request: Request, facts: policy.Facts) -> list[policy.Facts] | None:
+    """The facts with each set of labels that counts, as far as the policy asks for them; None where one is not kept."""
+    document = loaded.document
+    texts = [document.expression, *(condition.expression for condition in document.match_conditions)]
+    if not any("labels" in text for text in texts):
+        return [facts]
+    known: list[policy.Facts] = [{**facts, "labels": own} for own in labels.sets_of(request)]
+    return known if labels.are_all_kept(request) else None
+
+
+def _judge_by_guard(loaded: LoadedPolicy, report: Report, facts: policy.Facts) -> tuple[Result, str]:
     not_selected, doubt = _ask_conditions(loaded, facts)
     if not_selected:
         return Result.NOT_SELECTED, not_selected
@@ -276,6 +302,13 @@ def _ask_grant(loaded: LoadedPolicy, request: Request, report: Report, facts: po
     if is_destructive(report):
         # Not asked: of an adopted object of somebody else its answer would tell what is private (S09).
         return Result.SILENT, f"it was not evaluated: {_destruction(report)}"
+    if (sets := _facts_by_labels(loaded, request, facts)) is None:
+        return Result.ERROR, LABELS_FORGOTTEN
+    answers = [_judge_by_grant(loaded, request, report, about) for about in sets]
+    return min(answers, key=lambda answer: _OF_GRANTS.index(answer[0]))
+
+
+def _judge_by_grant(loaded: LoadedPolicy, request: Request, report: Report, facts: policy.Facts) -> tuple[Result, str]:
     not_selected, doubt = _ask_conditions(loaded, facts)
     if not_selected or doubt:
         return (Result.NOT_SELECTED if not_selected else Result.ERROR), not_selected or doubt

@@ -101,9 +101,14 @@ def with_doubt(checked: Checked, request: Request) -> Checked:
     return replace(checked, doubt=access.why_author(checked.identity, request, unknown_writes(request)))
 
 
+def is_person(by: Caller, identity: Identity) -> bool:
+    """Whether it is no machine: neither by its name in Kubernetes, nor as the account of the decision webhook."""
+    return access.is_human(identity) and by.name != settings.PRATIQUE["DECISION_WEBHOOK_USER"]
+
+
 def check_human(by: Caller, identity: Identity, what: str) -> None:
-    """Raise NotAllowed for a machine: by its name in Kubernetes, or as the account of the decision webhook."""
-    if not access.is_human(identity) or by.name == settings.PRATIQUE["DECISION_WEBHOOK_USER"]:
+    """Raise NotAllowed for a machine."""
+    if not is_person(by, identity):
         raise NotAllowed(f"{identity.username} is a machine account, and those cannot {what}")
 
 

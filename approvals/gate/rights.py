@@ -176,8 +176,9 @@ def _read_person_review(row: Review, request: Request, is_vouching: bool) -> Rev
         return facts
     identity = _current_identity(row, request)
     known = Identity(row.username, tuple(row.groups), row.uid) if isinstance(identity, str) else identity
-    # What decides by webhook is a machine, whatever its name is on the cluster.
-    is_machine = not access.is_human(known) or row.channel == Review.Channel.WEBHOOK
+    # The account that decides by webhook is a machine, whatever its name is on the cluster, and by every channel.
+    account = row.user.get_username() if row.user else ""
+    is_machine = not access.is_human(known) or account == settings.PRATIQUE["DECISION_WEBHOOK_USER"] != ""
     voter = Voter(known.username, frozenset(known.groups), is_machine=is_machine)
     facts = replace(facts, voter=voter)
     if isinstance(identity, str):

@@ -16,7 +16,7 @@ from django.conf import settings
 
 from approvals import audit, wake
 from approvals.audit import Actor
-from approvals.lifecycle import AT_WORK, OPEN
+from approvals.lifecycle import AT_WORK, OPEN, State
 from approvals.models import BundleDeployment, Request
 from provisioner.api_groups import OWN_GROUP
 
@@ -84,6 +84,7 @@ def take_up(deployment: BundleDeployment, of: Request | None = None) -> ChangeWo
 def follow(deployment: BundleDeployment, actor: Actor) -> Request | None:
     """What was written and made no request is for the open one, unless that is being applied: then for the next one.
 
+    Once it is approved only what is missing is taken over: no reviewer saw another ticket than they decided by.
     Returns the request whose words changed. That makes no round: nobody reviews them. Needs the lock of the deployment,
     and of its open request.
     """
@@ -94,6 +95,8 @@ def follow(deployment: BundleDeployment, actor: Actor) -> Request | None:
     take_up(deployment)
     before = ChangeWords(request.change_reason, request.change_ticket) if request else due
     after = ChangeWords(due.reason or before.reason, due.ticket or before.ticket)
+    if request is not None and request.state == State.APPROVED:
+        after = ChangeWords(before.reason or due.reason, before.ticket or due.ticket)
     if request is None or after == before:
         return None
     request.change_reason, request.change_ticket, request.mirrored_at = after.reason, after.ticket, None

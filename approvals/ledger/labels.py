@@ -50,6 +50,13 @@ def earlier(latest: Request | None) -> list[dict[str, str]]:
     return _kept([*kept, latest.labels])
 
 
+def sets_of(request: Request) -> list[dict[str, str]]:
+    """Every set of labels that counts, each once, that of the request first (S14)."""
+    known = [request.labels, *request.earlier_labels, request.deployment.labels]
+    sets = [{str(key): str(value) for key, value in labels.items()} for labels in known]
+    return [labels for position, labels in enumerate(sets) if labels not in sets[:position]]
+
+
 def are_all_kept(request: Request) -> bool:
     """Whether all labels that count are known; else every guard has to be taken for one that selects the request."""
     return len(request.earlier_labels) <= MAX_KEPT

@@ -52,7 +52,9 @@ def void(
     if row.reviews.counted().filter(round=row.round, decision="Approve").exists():
         wake.notice(row.pk, "voided")
     kept = {**facts, **({"objects": [difference.object for difference in objects[:MAX_OBJECTS]]} if objects else {})}
-    changes |= holds.end_hold(row, database_now())
+    # What its rules, exceptions and checks said was about the round that ends.
+    standings: dict[str, Any] = {"approval_rules": [], "finding_exceptions": [], "external_checks": []}
+    changes |= {**holds.end_hold(row, database_now()), **standings}
     return move(row, Event.FIND_STALE, actor=MACHINE, facts=kept, problem_code=code, problem=words, **changes)
 
 

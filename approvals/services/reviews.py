@@ -35,7 +35,7 @@ from approvals.ledger.holds import check_apply_at, is_same_minute, keep_apply_at
 from approvals.ledger.moves import locked, move
 from approvals.ledger.pivots import AskedRequest, has_requested
 from approvals.lifecycle import Event, State
-from approvals.models import ACCEPT, BREAK_GLASS, OBJECT, REQUEST_CHANGES, Dismissal, Request, Review
+from approvals.models import ACCEPT, AFTERWARDS, BREAK_GLASS, OBJECT, REQUEST_CHANGES, Dismissal, Request, Review
 from approvals.selectors import debts
 from approvals.services import waivers
 from approvals.services.approval_terms import acknowledgements, check_seen, collisions, in_words, page_of
@@ -369,11 +369,12 @@ def _find_earlier(by: Caller, request: Request, checked: Checked, decision: str)
             name = checked.identity.username
             called = "" if other.username == name else f" and as {other.username}"
             raise AlreadyReviewed(f"{name} has already decided on this round from another account{called}")
-    return given.filter(voter=_voter(by)).counted().first()
+    return given.filter(voter=_voter(by, decision)).counted().first()
 
 
-def _voter(by: Caller) -> str:
-    return f"user:{by.user.pk}"
+def _voter(by: Caller, decision: str) -> str:
+    """Who reviews a break-glass afterwards keeps the vote on the request that they gave before."""
+    return f"user:{by.user.pk}{' afterwards' if decision in AFTERWARDS else ''}"
 
 
 def _new_review(by: Caller, request: Request, given: Given, checked: Checked, earlier: Review | None) -> Review:
@@ -385,7 +386,7 @@ def _new_review(by: Caller, request: Request, given: Given, checked: Checked, ea
         reason=given.reason,
         incident=given.incident,
         channel=given.channel,
-        voter=_voter(by),
+        voter=_voter(by, given.decision),
         user=by.user,
         username=checked.identity.username,
         uid=checked.identity.uid,

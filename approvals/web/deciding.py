@@ -41,7 +41,6 @@ CHANGED = (
     "Someone changed this object after you opened the form. Your input is kept. The current definition is below; save "
     "again to replace it."
 )
-MAX_DIGITS = 18
 LATELY = 50
 # The fields of the form by those of spec.selector.
 SELECTOR = {
@@ -266,11 +265,10 @@ def delete(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpResp
 def confirm(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpResponse:
     """Stand behind the object as the page showed it."""
     kind, row = _find(http, slug, cluster, name)
-    generation = http.POST.get("generation", "")
-    if not (generation.isascii() and generation.isdecimal() and len(generation) <= MAX_DIGITS):
-        raise InvalidInput("generation must be that of the object", field="generation")
-    by, where = person(http), row.cluster
-    services.confirm_object(by=by, cluster=where, kind=kind, name=row.name, generation=int(generation), via="browser")
+    version = http.POST.get("version", "")
+    services.confirm_object(
+        by=person(http), cluster=row.cluster, kind=kind, name=row.name, version=version, via="browser"
+    )
     messages.success(http, f"You confirmed {row.name}.")
     return redirect("rule", slug=kind.slug, cluster=row.cluster.name, name=row.name)
 

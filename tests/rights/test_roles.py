@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from approvals.deciding.kinds import DecidingKind
+from approvals.deciding.table import KINDS
 from approvals.rights.missing_rights import accounts_of, own_rules, words_of
 from approvals.rights.needs import AUTHENTICATION, ImpersonationForm, NeededRule, Process, Registered, manifests, roles
 from provisioner.api_groups import OWN_GROUP, RBAC_GROUP
@@ -50,6 +52,23 @@ def every_rule(known: Registered, form: ImpersonationForm, **more: Any) -> Itera
 
 def on(mode: str, *verbs: str) -> tuple[str, ...]:
     return tuple(f"impersonate-on:{mode}:{verb}" for verb in verbs)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("role", "verbs"),
+    [
+        ("pratique-watch", {"list", "watch"}),
+        ("pratique-worker", {"list"}),
+        ("pratique-web", {"get"}),
+        ("pratique-reader", {"get", "list", "watch"}),
+    ],
+)
+def test_every_deciding_kind_is_in_the_roles_that_read_it(kind: type[DecidingKind], role: str, verbs: set[str]) -> None:
+    documents = yaml.safe_load_all((ROOT / "deploy/rbac.yaml").read_text())
+    (found,) = (it for it in documents if (it["kind"], it["metadata"]["name"]) == ("ClusterRole", role))
+    held = {verb for rule in found["rules"] if kind.plural in rule["resources"] for verb in rule["verbs"]}
+    assert verbs <= held
 
 
 @pytest.mark.parametrize("known", [KNOWN, Registered()], ids=["some", "nobody"])

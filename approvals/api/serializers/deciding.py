@@ -59,7 +59,7 @@ class DecidingObjectSerializer(serializers.ModelSerializer[DecidingObject]):
 
 
 class ConfirmationInput(serializers.Serializer[Any]):
-    generation = serializers.IntegerField(min_value=1, help_text="metadata.generation of the object as you read it")
+    version = serializers.CharField(max_length=100, help_text="`version` of the object as you read it")
 
 
 class DecidingSpecInput(serializers.Serializer[Any]):

@@ -28,9 +28,10 @@ from provisioner.values import Identity
 
 
 def people_behind(row: DecidingObject) -> list[Person]:
-    """Those who stand behind its present spec, each once: who may be one person counts as one."""
+    """Those who stand behind its present spec since it is so, each once: who may be one person counts as one."""
     digest = digest_of_spec(row.spec)
-    records = [*row.writers, *(one.person for one in row.confirmations.all() if one.digest == digest)]
+    given = (one for one in row.confirmations.all() if one.digest == digest and one.given_at >= row.changed_at)
+    records = [*row.writers, *(one.person for one in given)]
     groups: list[list[Person]] = []
     for person in map(access.person_recorded, records):
         if not person.username or not access.is_human(Identity(person.username)):
@@ -70,20 +71,16 @@ def confirm(
     """Keep that a person stands behind this spec of the object; once more changes nothing."""
     locked, now = for_change(DecidingObject.objects.filter(pk=row.pk)).get(), database_now()
     person = access.person_of(by, row.cluster)
-    found, is_new = Confirmation.objects.get_or_create(
-        object=locked,
-        digest=digest_of_spec(spec),
-        user=by.user,
-        defaults={"person": person.record(), "access_reason": access_reason, "given_at": now},
-    )
-    if is_new:
+    about_spec: dict[str, Any] = {"object": locked, "digest": digest_of_spec(spec), "user": by.user}
+    if not Confirmation.objects.filter(**about_spec, given_at__gte=locked.changed_at).exists():
+        said = {"person": person.record(), "access_reason": access_reason, "given_at": now}
+        found, _ = Confirmation.objects.update_or_create(**about_spec, defaults=said)
         locked.show_at = now
         locked.save(update_fields=["show_at"])
-        about = {"kind": row.kind, "name": row.name, "cluster": row.cluster.name, "digest": found.digest}
-        facts = {**about, "spec": dict(spec)}
-        audit.record(verb="deciding-object.confirmed", actor=Actor(by.name, via), facts=facts)
         look_again(row.cluster)
         wake.deciding_object(row.pk)
+        about = {"kind": row.kind, "name": row.name, "cluster": row.cluster.name, "specDigest": found.digest}
+        audit.record(verb="deciding-object.confirmed", actor=Actor(by.name, via), facts=about)
     return locked
 
 

@@ -7,11 +7,12 @@ request is open that was made then, and so is an object that is gone (decision 0
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Min, Q
 
 from approvals import audit, wake
@@ -34,6 +35,7 @@ from provisioner.expressions.evaluator import ask_all
 
 # A controller that writes one for ever leaves no more than this; where it does, the oldest may have been anything.
 MOST_EARLIER = 50
+MOST_EARLIER_BYTES = 1024 * 1024
 # What it was before more changes than are kept: no kind can read it, so that it holds what it might select.
 FORGOTTEN: Mapping[str, Any] = {"forgotten": True}
 WOKEN = 100
@@ -69,6 +71,8 @@ def observe(
         row.authors = _add_author([], writer, is_next=generation == 1)
         is_news = is_new_spec = True
     elif (row.gone_at or generation < row.generation) and not is_listed:
+        if actor:  # what somebody wrote here was overwritten before we came to keep it
+            _record(row, "changed", actor, spec)
         return None
     else:
         is_new_spec = _take_spec(row, spec, generation, writer, now)
@@ -84,14 +88,25 @@ def observe(
         row.writers, row.show_at = [dict(writer)], row.show_at or now
     row.generation, row.resource_version = generation, str(meta["resourceVersion"])
     row.labels, row.seen_at = dict(meta.get("labels") or {}), now
-    row.save()
+    try:
+        with transaction.atomic():
+            row.save()
+    except IntegrityError:  # the watch and a door of ours saw it at one moment, and the other one has made its row
+        if verb != "created":
+            raise
+        about: dict[str, Any] = {"cluster": cluster, "kind": kind, "obj": obj, "writer": writer, "actor": actor}
+        return observe(**about, is_listed=is_listed)
+    if is_news:
+        _judge_anew(row, is_new_spec=is_new_spec)
     if is_news or actor:
         _record(row, verb, actor)
-    if is_news and kind == ApprovalPolicy.kind:
-        policy_rows.keep_row(row, is_new_spec=is_new_spec)
-    if is_news:
-        look_again(cluster)
     return row if is_news or row.show_at == now else None
+
+
+def _judge_anew(row: DecidingObject, *, is_new_spec: bool) -> None:
+    if row.kind == ApprovalPolicy.kind:
+        policy_rows.keep_row(row, is_new_spec=is_new_spec)
+    look_again(row.cluster)
 
 
 def _take_spec(
@@ -116,20 +131,28 @@ def forget(*, cluster: Cluster, uid: str, actor: Actor | None = None, is_gone: b
     row = for_change(DecidingObject.objects.filter(cluster=cluster, uid=uid)).first()
     if row is None or (row.gone_at and not actor):
         return
-    _record(row, "deleted", actor)
     if is_gone and row.gone_at is None:
         _end(row, database_now())
         look_again(cluster)
+    _record(row, "deleted", actor)
 
 
-def _record(row: DecidingObject, verb: str, actor: Actor | None) -> None:
+def _record(row: DecidingObject, verb: str, actor: Actor | None, spec: Mapping[str, Any] | None = None) -> None:
     """What was done to it: the spec stands in the cluster, and whoever may not get it there reads no more than this."""
-    digest = digest_of([json.dumps(row.spec, sort_keys=True)])
+    digest = digest_of([json.dumps(row.spec if spec is None else spec, sort_keys=True)])
     about = {"kind": row.kind, "name": row.name, "cluster": row.cluster.name, "specDigest": digest}
     if actor:
         audit.record(verb=f"deciding-object.{verb}", actor=actor, facts=about)
     else:
         audit.record(verb="deciding-object.seen", actor=audit.MACHINE, facts={**about, "change": verb})
+
+
+@transaction.atomic
+def add_earlier_authors(row: DecidingObject, authors: Iterable[Mapping[str, Any]]) -> None:
+    """They wrote what the object says before it was one: it is their work as well as of who made it."""
+    locked = for_change(DecidingObject.objects.filter(pk=row.pk)).get()
+    locked.authors = [*(dict(author) for author in authors if author not in locked.authors), *locked.authors]
+    locked.save(update_fields=["authors"])
 
 
 def look_again(cluster: Cluster) -> None:
@@ -224,10 +247,12 @@ def _earlier(row: DecidingObject, now: datetime) -> list[dict[str, Any]]:
     since = _oldest_open(row.cluster_id, now)
     kept = [one for one in row.earlier_specs if datetime.fromisoformat(one["until"]) > since]
     kept = [*kept, {"spec": row.spec, "until": now.isoformat()}]
-    if len(kept) > MOST_EARLIER:
-        dropped, kept = kept[: len(kept) - MOST_EARLIER + 1], kept[len(kept) - MOST_EARLIER + 1 :]
-        kept = [{"spec": dict(FORGOTTEN), "until": dropped[-1]["until"]}, *kept]
-    return kept
+    sizes = list(accumulate(len(json.dumps(one["spec"])) for one in reversed(kept)))
+    fitting = sum(size <= MOST_EARLIER_BYTES for size in sizes)
+    if min(fitting, MOST_EARLIER) == len(kept):
+        return kept
+    dropped = max(len(kept) - fitting, len(kept) - MOST_EARLIER + 1)
+    return [{"spec": dict(FORGOTTEN), "until": kept[dropped - 1]["until"]}, *kept[dropped:]]
 
 
 def _by_type(status: Mapping[str, Any]) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def make_check_secret(*, by: Caller, cluster: Cluster, name: str, via: str) -> s
             made.earlier, made.earlier_until = known.secret, now + BOTH_SIGN
         made.secret, made.made_by, made.made_at = text, by.name, now
         made.save()
+        deciding_objects.look_again(cluster)
         facts = {"kind": ExternalCheck.kind, "name": name, "cluster": cluster.name}
         audit.record(verb="external-check.secret-made", actor=Actor(by.name, via), facts=facts)
-        deciding_objects.look_again(cluster)
     return text

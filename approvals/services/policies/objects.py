@@ -90,21 +90,19 @@ def delete_object(*, by: Caller, cluster: Cluster, kind: type[DecidingKind], nam
 
 
 def confirm_object(
-    *, by: Caller, cluster: Cluster, kind: type[DecidingKind], name: str, generation: int, via: str
+    *, by: Caller, cluster: Cluster, kind: type[DecidingKind], name: str, version: str, via: str
 ) -> DecidingObject:
-    """Stand behind the object as it is at `generation`, beside who wrote it: it counts once two people do.
+    """Stand behind the object as it is at `version` (DecidingObject.version), beside who wrote it: it counts once two
+    people do.
 
-    Kubernetes decides who may, by the verb `approve` on the kind. Raises NotFound, NotAsExpected of another generation,
-    InvalidInput of what nobody can confirm, NotAllowed and CouldNotAsk.
+    Kubernetes decides who may, by the verb `approve` on the kind. Raises NotFound, NotAsExpected of another version or
+    of one that is not known here yet, InvalidInput of what nobody can confirm, NotAllowed and CouldNotAsk.
     """
     rows = DecidingObject.objects.select_related("cluster").filter(cluster=cluster, kind=kind.kind, gone_at=None)
-    live = translate_refusals(cluster, lambda: access.kubernetes().get(cluster, _ref(kind, name)))
-    known = rows.filter(name=name, uid=live["metadata"]["uid"]).first() if live else None
-    if known is None:
-        raise NotFound(f"{kind.kind} {name} does not exist on cluster {cluster.name}, or is not known here yet")
-    found = int(live["metadata"].get("generation") or 1)
-    if found != generation:
-        raise NotAsExpected(f"{kind.kind} {name} is at generation {found}, not {generation}: read it again")
+    live = _live(cluster, kind, name, version)
+    known = rows.filter(name=name, uid=live["metadata"]["uid"]).first()
+    if known is None or known.version != version:
+        raise NotAsExpected(f"{kind.kind} {name} was just written: try again in a moment", current=version)
     identity = access.acting_as(by, cluster)
     reviewer_checks.check_human(by, identity, f"confirm a {kind.words}")
     permission = access.may(by, cluster, "approve", resource=kind.plural, name=name, fresh=True)
@@ -123,11 +121,14 @@ def confirm_object(
 
 def move_policy(*, by: Caller, policy: Policy, via: str) -> DecidingObject:
     """Create the ApprovalPolicy that says what a policy of the service says, in its cluster as the person, and disable
-    the policy after that: at no moment is neither in force. Raises a Refused where either is not written."""
+    the policy after that: at no moment is neither in force. Whoever wrote the policy stays an author of it (S13).
+    Raises a Refused where either is not written."""
     if policy.cluster is None or not policy.is_active:
         raise InvalidInput(f"policy {policy.name} is not in force on one cluster, so there is nothing to move")
-    spec = policy_of_row(policy).document.to_object()["spec"]
+    loaded = policy_of_row(policy)
+    spec = loaded.document.to_object()["spec"]
     made = create_object(by=by, cluster=policy.cluster, kind=ApprovalPolicy, name=policy.name, spec=spec, via=via)
+    deciding_objects.add_earlier_authors(made, loaded.authors)
     disable_policy(by=by, policy=policy, via=via)
     return made
 
@@ -215,7 +216,8 @@ def _write(
     person = access.acting_as(by, cluster)
     obj = translate_refusals(cluster, lambda: write(person), person)
     is_written = before is None or obj["metadata"].get("generation") != before
-    writer = access.person_of(by, cluster).record() if is_written else None
+    is_counted = not kind.needs_people or reviewer_checks.is_person(by, person)
+    writer = access.person_of(by, cluster).record() if is_written and is_counted else None
     row = deciding_objects.observe(
         cluster=cluster, kind=kind.kind, obj=obj, writer=writer, actor=Actor(by.name, via), is_listed=False
     )

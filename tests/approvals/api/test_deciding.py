@@ -86,11 +86,12 @@ def test_a_finding_exception_counts_once_a_second_person_confirms_it_and_the_rep
     made = body_of(call(env.ada, "post", EXCEPTIONS, {"name": "web", "spec": spec_of()}))
     assert (made["ready"]["status"], made["ready"]["reason"]) == (False, "NeedsSecondPerson")
     carla, address = second_person(env), f"{EXCEPTIONS}/web/confirm"
-    stale = call(carla, "post", address, {"generation": 2})
+    version = DecidingObject.objects.get().version
+    stale = call(carla, "post", address, {"version": "another.1"})
     assert (stale.status_code, problem_of(stale)["code"]) == (412, "precondition-failed")
-    own = call(env.ada, "post", address, {"generation": 1})
+    own = call(env.ada, "post", address, {"version": version})
     assert (own.status_code, "you wrote web" in problem_of(own)["detail"]) == (403, True)
-    confirmed = body_of(call(carla, "post", address, {"generation": 1}))
+    confirmed = body_of(call(carla, "post", address, {"version": version}))
     assert (confirmed["ready"]["status"], confirmed["ready"]["reason"]) == (True, "Confirmed")
     assert [one["ready"]["status"] for one in body_of(call(env.ada, "get", EXCEPTIONS))["results"]] == [True]
 

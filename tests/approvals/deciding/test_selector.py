@@ -58,6 +58,12 @@ def test_S14_what_lets_pass_has_to_fit_every_set_of_labels() -> None:
     assert not by_team.selects(forgotten, by_every_label_set=True)
 
 
+def test_what_holds_selects_by_what_runs_as_well() -> None:
+    now_plain = SelectedBy("x", format="plain", format_before="helm")
+    assert selector(formats=["helm"]).selects(now_plain)
+    assert not selector(formats=["helm"]).selects(now_plain, by_every_label_set=True)
+
+
 @pytest.mark.parametrize(
     ("spec", "words"),
     [

@@ -77,6 +77,16 @@ def test_words_that_are_written_later_are_the_open_requests_without_another_roun
     assert RequestText.objects.get().text == "strimzi\nchg0001234\nwhy\none object is new"
 
 
+def test_once_it_is_approved_only_a_missing_ticket_is_taken_over(env: World) -> None:
+    see(env, "1", 1, written("why"))
+    world.in_review(Request.objects.get())
+    Request.objects.update(state="approved")
+    see(env, "1", 1, written("another", "CHG0001234"))
+    assert kept() == [("why", "CHG0001234")]
+    see(env, "1", 1, written("another", "CHG9999999"))
+    assert kept() == [("why", "CHG0001234")]
+
+
 def test_words_written_while_nothing_is_open_are_for_no_later_change(env: World) -> None:
     see(env, "1", 1, {})
     world.in_review(Request.objects.get())

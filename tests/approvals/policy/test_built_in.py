@@ -9,7 +9,7 @@ import pytest
 from approvals import services
 from approvals.errors import NotAllowed, NotFound
 from approvals.gate.policies import facts_of
-from approvals.models import AuditEntry, Policy, PolicyEvaluation, Report, Request
+from approvals.models import AuditEntry, KubernetesIdentity, Policy, PolicyEvaluation, Report, Request
 from approvals.policy import POLICY
 from approvals.policy.built_in import BUILT_IN, BuiltInGuard
 from provisioner.expressions.evaluator import ask
@@ -65,7 +65,7 @@ def test_it_lets_harmless_changes_go(env: World, guard: BuiltInGuard) -> None:
 
 
 @pytest.mark.usefixtures("switched_on")
-def test_what_is_unknown_takes_two_people_from_the_start(env: World, request_: Request) -> None:
+def test_what_is_unknown_takes_two_people_from_the_start(env: World, request_: Request, settings: Any) -> None:
     Report.objects.update(severities={"unknown": 1}, worst="unknown")
     report = request_.reports.get()
     report.findings.create(
@@ -76,7 +76,35 @@ def test_what_is_unknown_takes_two_people_from_the_start(env: World, request_: R
     assert look(request_).problem == "held back by hold-unknown"
     held = PolicyEvaluation.objects.get(policy__name="hold-unknown")
     assert held.words.startswith("the effect of a finding is unknown, so two people must approve: ")
+    robot = "system:serviceaccount:ci:robot"
+    settings.PRATIQUE = {**settings.PRATIQUE, "MACHINE_REVIEWERS": [robot]}
+    carla = world.user("carla", env.cluster)
+    proved = KubernetesIdentity.Authenticator.TOKEN_REVIEW
+    carla.kubernetes_identities.update(username=robot, authenticator=proved)
+    env.kubernetes.allow(robot, "approve")
+    world.review(request_, acting(carla))
+    assert look(request_).problem == "held back by hold-unknown", "a machine is no second person"
     world.review(request_, acting(env.bert))
+    assert look(request_).state == "approved"
+
+
+@pytest.mark.usefixtures("switched_on")
+def test_S05_whoever_asked_for_a_change_switches_off_nothing_that_holds_it(env: World, request_: Request) -> None:
+    env.kubernetes.allow("rita", "approve")
+    env.kubernetes.allow("bert", "approve")
+    Report.objects.update(severities={"unknown": 1}, worst="unknown")
+    request_.reports.get().findings.create(
+        position=0, rule="PRE-04", section="preflight", severity="unknown", message="m", fingerprint="f"
+    )
+    look(request_)
+    about: dict[str, Any] = {"cluster": env.cluster, "name": "hold-unknown", "via": "browser"}
+    services.switch_guard(by=acting(env.rita), is_active=False, **about)
+    world.review(request_, acting(env.ada))
+    assert look(request_).problem == "held back by hold-unknown"
+    held = PolicyEvaluation.objects.get(policy__name="hold-unknown", policy_version=2)
+    assert "rita requested this change and switched the guard off after that" in held.words
+    services.switch_guard(by=acting(env.bert), is_active=True, **about)
+    services.switch_guard(by=acting(env.bert), is_active=False, **about)
     assert look(request_).state == "approved"
 
 

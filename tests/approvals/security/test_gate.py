@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
-from approvals import gate
+from approvals import access, gate
+from approvals.ledger.deciding import deciding_objects
 from approvals.ledger.labels import MAX_KEPT
 from approvals.lifecycle import MAX_ROUNDS
 from approvals.models import BundleDeployment, Policy, PolicyEvaluation, Request, SpecWrite
@@ -222,6 +223,39 @@ def test_S14_a_label_put_on_for_a_grant_does_not_let_it_approve(env: World) -> N
     Request.objects.update(state="in_review")
     allow(env, save(env, expression="true", labels={"tier": "test"}))
     assert look(Request.objects.get()).state == "in_review"
+
+
+PROD = 'labels["tier"] == "prod"'
+
+
+@pytest.mark.parametrize(
+    ("effect", "conditions", "expression"),
+    [
+        ("Guard", [{"name": "prod", "expression": PROD}], "false"),
+        ("Guard", [], f"!({PROD})"),
+        ("Grant", [{"name": "test", "expression": 'labels["tier"] == "test"'}], "true"),
+        ("Grant", [], 'labels["tier"] == "test"'),
+    ],
+)
+def test_S14_a_policy_that_asks_for_labels_is_asked_with_every_set_of_them(
+    env: World, effect: str, conditions: list[dict[str, str]], expression: str
+) -> None:
+    labelled(env, tier="prod")
+    relabel(env, tier="test")
+    Request.objects.update(state="in_review")
+    request = Request.objects.get()
+    action = "Deny" if effect == "Guard" else "Approve"
+    spec = {"effect": effect, "validations": [{"expression": expression}], "validationActions": [action]}
+    meta = {"name": "by-tier", "uid": "u-1", "generation": 1, "resourceVersion": "1"}
+    obj = {"metadata": meta, "spec": {**spec, **({"matchConditions": conditions} if conditions else {})}}
+    writer = access.person_of(world.acting(env.ada), env.cluster).record()
+    deciding_objects.observe(cluster=env.cluster, kind="ApprovalPolicy", obj=obj, writer=writer, is_listed=True)
+    env.kubernetes.allow("pratique:policy:by-tier", "approve")
+    if effect == "Guard":
+        approve(request, env.ada)
+    assert look(request).state == "in_review"
+    Request.objects.update(labels={"tier": "test"}, earlier_labels=[])
+    assert look(request).state == "approved"
 
 
 @pytest.fixture

@@ -71,11 +71,14 @@ def test_a_new_round_drops_the_time_and_is_decided_within_the_usual_hours(env: W
     approve(asked, env.ada, apply_at=TOMORROW)
     look(asked)
     held_until = database_now() + timedelta(days=20)
+    said = [{"name": "four-eyes", "needed": ["1 of security"], "problem": "", "note": ""}]
+    Request.objects.update(approval_rules=said, finding_exceptions=said, external_checks=said)
     Request.objects.update(held_from=database_now(), held_until=held_until, expires_at=held_until)
     with transaction.atomic():
         rounds.void(locked(asked.pk), code="plan-changed", words="more", facts={})
     asked.refresh_from_db()
     assert (asked.apply_at, asked.held_from, asked.held_until) == (None, None, None)
+    assert (asked.approval_rules, asked.finding_exceptions, asked.external_checks) == ([], [], [])
     assert asked.expires_at <= database_now() + timedelta(hours=72)
 
 

@@ -193,6 +193,15 @@ def test_it_is_paid_by_somebody_else_who_may_approve(env: World, held: Request) 
     assert held.state == "approved"
 
 
+def test_who_reviews_it_afterwards_keeps_their_own_approval(env: World, held: Request) -> None:
+    world.review(held, acting(env.ada))
+    smash(held, env.bert)
+    look(held)
+    smash(held, env.ada, decision="Accept", reason="", incident="")
+    assert sorted(held.reviews.counted().values_list("decision", flat=True)) == ["Accept", "Approve", "BreakGlass"]
+    assert not debts.owed().exists()
+
+
 def test_two_who_broke_glass_do_not_pay_for_each_other(env: World, held: Request) -> None:
     answer: dict[str, Any] = {"decision": "Accept", "reason": "", "incident": ""}
     env.kubernetes.allow("ada", "break-glass")

@@ -41,9 +41,10 @@ def test_one_is_written_by_one_person_and_confirmed_by_another(env: World, brows
 
     carla = second_person(env)
     assert f'action="{WEB}/confirm"' in opened(browse(carla), WEB)
-    for generation, code in (("x", 422), ("2", 412), ("1", 302)):
-        answer = browse(carla).post(f"{WEB}/confirm", {"generation": generation})
-        assert answer.status_code == code, generation
+    row = DecidingObject.objects.get()
+    for version, code in (("", 412), (f"{row.uid}.2", 412), ("another.1", 412), (row.version, 302)):
+        answer = browse(carla).post(f"{WEB}/confirm", {"version": version})
+        assert answer.status_code == code, version
     shown = opened(browse(carla), WEB)
     assert "ada and carla agreed to it" in shown
     assert f'action="{WEB}/confirm"' not in shown
@@ -51,16 +52,16 @@ def test_one_is_written_by_one_person_and_confirmed_by_another(env: World, brows
 
 
 def test_S02_who_may_not_confirm_is_told_what_would_allow_it(env: World, browse: Browse) -> None:
-    write(env)
+    version = write(env).version
     env.kubernetes.allow("bert", "get")
     page = opened(browse(env.bert), WEB)
     assert f'action="{WEB}/confirm"' not in page
     assert "findingexceptions" in page
-    assert browse(env.bert).post(f"{WEB}/confirm", {"generation": "1"}).status_code == 403
+    assert browse(env.bert).post(f"{WEB}/confirm", {"version": version}).status_code == 403
     env.kubernetes.closed.add("findingexceptions")
     cache.clear()
-    assert browse(env.ada).post(f"{WEB}/confirm", {"generation": "1"}).status_code == 403
-    assert browse(env.ada).post("/rules/approval-rules/of/prod/web/confirm", {"generation": "1"}).status_code == 404
+    assert browse(env.ada).post(f"{WEB}/confirm", {"version": version}).status_code == 403
+    assert browse(env.ada).post("/rules/approval-rules/of/prod/web/confirm", {"version": version}).status_code == 404
 
 
 def test_an_accepted_finding_says_so_with_the_reason_and_the_end(

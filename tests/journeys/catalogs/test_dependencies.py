@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from approvals import services
 from approvals.models import BundleDeployment
 from tests.support.approvals.world import acting
@@ -20,6 +22,7 @@ dependencies:
 """
 
 
+@pytest.mark.corpus
 def test_what_a_bundle_needs_is_planned_made_and_then_there(sandbox_site: DeployedSite, registry: Registry) -> None:
     site = sandbox_site
     row = offer(registry, named(site, registry, f"{site.namespace}-hub"), "1.0.0", "1.1.0", "2.0.0")

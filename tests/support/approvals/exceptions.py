@@ -56,6 +56,6 @@ def confirm(env: World, row: DecidingObject, by: User) -> DecidingObject:
         cluster=env.cluster,
         kind=FindingException,
         name=row.name,
-        generation=row.generation,
+        version=row.version,
         via="browser",
     )

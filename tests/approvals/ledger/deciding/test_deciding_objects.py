@@ -60,6 +60,11 @@ def test_whoever_writes_it_for_ever_makes_nobody_forget_that_it_held(env: World)
     (seen,) = seen_objects(env.cluster, ApprovalRule)
     assert len(seen.earlier) == MOST_EARLIER
     assert seen.earlier[0].spec == FORGOTTEN
+    for generation in range(101, 106):
+        see(env, {**NEEDS_ONE, "description": "x" * 300_000 + str(generation)}, generation)
+    (seen,) = seen_objects(env.cluster, ApprovalRule)
+    assert [one.spec.get("description", "")[-3:] for one in seen.earlier] == ["", "102", "103", "104"]
+    assert seen.earlier[0].spec == FORGOTTEN
 
 
 def test_what_is_deleted_and_made_for_ever_leaves_no_more_copies(env: World) -> None:

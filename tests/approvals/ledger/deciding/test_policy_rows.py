@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from approvals import services
+from approvals.audit import Actor
+from approvals.gate.deciding_objects import load_policies
+from approvals.ledger.deciding import deciding_objects
 from approvals.ledger.deciding.deciding_objects import forget, observe
-from approvals.models import DecidingObject, Policy
+from approvals.models import AuditEntry, DecidingObject, Policy, Request
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.policies import save
+from tests.support.approvals.world import acting
 
 GUARD = {"effect": "Guard", "validations": [{"expression": "unjudged == 0"}], "validationActions": ["Deny"]}
 RITA, ADA = {"username": "rita"}, {"username": "ada"}
@@ -61,3 +68,49 @@ def test_S46_who_ever_wrote_it_is_kept_and_whoever_is_unknown_stays_unknown(env:
 def test_S46_the_writer_of_a_later_generation_is_not_the_author_of_the_first_ones(env: World) -> None:
     see(env, GUARD, 3, ADA)
     assert DecidingObject.objects.get(uid="u-1").authors == [{}, ADA]
+
+
+def test_S13_whoever_wrote_a_policy_stays_its_author_when_somebody_moves_it_to_the_cluster(env: World) -> None:
+    save(env)
+    env.kubernetes.allow("bert", "approve")
+    moved = services.move_policy(by=acting(env.bert), policy=Policy.objects.get(), via="browser")
+    moved.refresh_from_db()
+    assert {author["username"] for author in moved.authors} == {"ada", "bert"}
+
+
+def test_a_grant_of_the_service_counts_no_more_beside_an_object_of_its_name(env: World, request_: Request) -> None:
+    """A rule that lists the name means the object, which only others may write."""
+    save(env)
+    save(env, name="guarding", kind="guard")
+    assert sorted(one.document.name for one in load_policies(request_)) == ["guarding", "routine"]
+    see(env, {**GUARD, "effect": "Grant", "validationActions": ["Approve"]}, 1, ADA)
+    assert [(one.document.name, one.identity) for one in load_policies(request_)] == [
+        ("guarding", f"pratique:policy:{Policy.objects.get(name='guarding').pk}"),
+        ("routine", "pratique:policy:routine"),
+    ]
+
+
+def test_the_watch_and_a_door_of_ours_may_see_a_new_object_at_one_moment(
+    env: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one inserts its row between our look and our insert."""
+    kept = deciding_objects._add_author
+
+    def add_author_after_the_watch(*about: Any, **more: Any) -> list[Any]:
+        monkeypatch.setattr(deciding_objects, "_add_author", kept)
+        see(env, GUARD, 1)
+        return kept(*about, **more)
+
+    monkeypatch.setattr(deciding_objects, "_add_author", add_author_after_the_watch)
+    see(env, GUARD, 1, ADA, actor=Actor("ada", "rest"))
+    row = DecidingObject.objects.get(uid="u-1")
+    assert (row.writers, row.authors) == ([ADA], [ADA])
+    assert AuditEntry.objects.filter(verb="deciding-object.changed", actor="ada").exists()
+
+
+def test_what_was_overwritten_before_we_kept_it_is_in_the_audit(env: World) -> None:
+    see(env, GUARD, 1, ADA)
+    see(env, {**GUARD, "description": "6"}, 6)
+    see(env, {**GUARD, "description": "5"}, 5, RITA, actor=Actor("rita", "rest"))
+    assert DecidingObject.objects.get(uid="u-1").spec["description"] == "6"
+    assert AuditEntry.objects.filter(verb="deciding-object.changed", actor="rita").exists()

@@ -64,7 +64,7 @@ def confirm(site: DeployedSite, by: str) -> None:
         cluster=site.cluster,
         kind=FindingException,
         name=site.namespace,
-        generation=1,
+        version=DecidingObject.objects.get(name=site.namespace, gone_at=None).version,
         via="rest",
     )
 
