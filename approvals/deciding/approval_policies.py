@@ -41,7 +41,8 @@ class ApprovalPolicy(DecidingKind):
     words_for_many: ClassVar[str] = "approval policies"
     asks: ClassVar[str] = "Definition"
     after_deletion: ClassVar[str] = (
-        "A guard then holds nothing any more, and what a grant approved and is not applied yet needs another approval."
+        "A guard then holds no request. Requests that a grant approved and that are not applied yet need another "
+        "approval."
     )
     about: ClassVar[str] = "An approval policy holds requests back, or approves them, by expressions over their facts."
     selector_place: ClassVar[str] = "matchConstraints"

@@ -114,9 +114,12 @@ class ApprovalRule(DecidingKind):
     plural: ClassVar[str] = "approvalrules"
     slug: ClassVar[str] = "approval-rules"
     words: ClassVar[str] = "approval rule"
-    about: ClassVar[str] = "An approval rule says whose approvals a request needs, beside the number that all need."
+    about: ClassVar[str] = (
+        "An approval rule says who must approve a request, in addition to the number of approvals that every request "
+        "needs."
+    )
     after_deletion: ClassVar[str] = (
-        "This approves nothing that is open: a request that it holds needs one more approval after the deletion."
+        "This approves no open request: each request that the rule holds needs one more approval after the deletion."
     )
     form: ClassVar[tuple[FormField, ...]] = (
         FormField(

@@ -62,22 +62,22 @@ class ChangeWindow(DecidingKind):
         FormField("dtstart", "Begins", "In the time zone below, such as 2026-12-04T18:00:00. Empty: active always."),
         FormField("timeZone", "Time zone", "An IANA time zone, such as Europe/Berlin."),
         FormField("rrule", "Repeats", "A rule of RFC 5545, such as FREQ=WEEKLY;BYDAY=FR. Empty: once."),
-        FormField("duration", "Lasts", "Days, hours and minutes, such as 2d12h. Empty: without an end."),
+        FormField("duration", "Duration", "Days, hours and minutes, such as 2d12h. Empty: no end."),
         FormField(
             "appliesTo",
             "Applies to",
-            "If none is chosen, to changes that are applied.",
+            "Default: changes that are applied.",
             is_list=True,
             choices=(
                 ("Apply", "Changes that are applied"),
                 ("DriftCorrection", "Corrections of drift"),
-                ("Restore", "Earlier revisions that somebody restores"),
+                ("Restore", "Earlier revisions that someone restores"),
             ),
         ),
         FormField(
             "onClose",
             "When it closes",
-            "What has begun is finished by default.",
+            "By default, an apply that has started finishes.",
             choices=(("Finish", "Finish"), ("StopBetweenPhases", "Stop before the next phase")),
         ),
     )
@@ -127,9 +127,9 @@ class ChangeWindow(DecidingKind):
     def state(self, now: datetime) -> str:
         is_active, until = self.active_until(now)
         if is_active:
-            return f"active until {until:%Y-%m-%d %H:%M} UTC" if until else "active, without an end"
+            return f"active until {until:%Y-%m-%d %H:%M} UTC" if until else "active, no end"
         turn = self.next_transition(now)
-        return f"not active, next at {turn:%Y-%m-%d %H:%M} UTC" if turn else "not active any more"
+        return f"not active, next at {turn:%Y-%m-%d %H:%M} UTC" if turn else "no longer active"
 
     def status(self, now: datetime) -> Mapping[str, Any]:
         is_active, until = self.active_until(now)

@@ -68,13 +68,15 @@ class ExternalCheck(DecidingKind):
     slug: ClassVar[str] = "external-checks"
     words: ClassVar[str] = "external check"
     asks: ClassVar[str] = "Definition"
-    after_deletion: ClassVar[str] = "What waits for it alone continues then."
-    about: ClassVar[str] = "An external check asks another system, such as that of your change tickets."
+    after_deletion: ClassVar[str] = "Requests that wait only for this check then continue."
+    about: ClassVar[str] = (
+        "An external check asks another system, such as your ticket system, whether a request may continue."
+    )
     form: ClassVar[tuple[FormField, ...]] = (
         FormField(
             "url",
             "URL",
-            "Where signed events are sent. Addresses that are not public, and http, need the operator's permission.",
+            "Pratique sends signed events to this URL. Private addresses and http need the operator's permission.",
             is_required=True,
         ),
         FormField(
@@ -86,7 +88,7 @@ class ExternalCheck(DecidingKind):
         FormField(
             "enforcement",
             "Enforcement",
-            "An advisory check is shown, and holds nothing.",
+            "An advisory check is only shown. It holds no request.",
             choices=((Enforcement.MANDATORY, "Mandatory"), (Enforcement.ADVISORY, "Advisory")),
         ),
         FormField(
@@ -206,7 +208,7 @@ class SelectedCheck:
 
     def result(self, now: datetime) -> CheckResult:
         if self.check is None:
-            words = f"it cannot be read, so it holds what it might select: {self.problem}"
+            words = f"it cannot be read, so the requests that it might select wait: {self.problem}"
             return CheckResult(self.name, "", "", CheckState.UNREADABLE, words)
         run = self._current(self.check, now)
         state, words = _judge(run, now) if run else self._judge_unasked(self.check)
@@ -231,9 +233,9 @@ class SelectedCheck:
 
     def _judge_unasked(self, check: ExternalCheck) -> tuple[CheckState, str]:
         if not self.has_secret:
-            return CheckState.UNSIGNED, "nobody has made its signing secret, so nothing is sent to it"
+            return CheckState.UNSIGNED, "it has no signing secret, so no event is sent"
         if check.stage is CheckStage.AFTER_REPORT:
-            return CheckState.NOT_ASKED, "it is about to be asked"
+            return CheckState.NOT_ASKED, "it will be asked in a moment"
         return CheckState.NOT_ASKED, "it is asked once the request is approved and nothing else holds it"
 
 

@@ -33,15 +33,15 @@ class FindingException(DecidingKind):
     slug: ClassVar[str] = "finding-exceptions"
     words: ClassVar[str] = "finding exception"
     about: ClassVar[str] = (
-        "A finding exception accepts findings until a day, so that guards ignore them. It counts once two people stand "
-        "behind it: who wrote it here, and who confirmed it."
+        "A finding exception accepts findings until a day, so that guards ignore them. It takes effect when two people "
+        "agree to it: its author, if they wrote it in Pratique, and everyone who confirms it."
     )
     if_unknown: ClassVar[str] = "nothing is accepted"
     asks: ClassVar[str] = "Accepts"
     needs_people: ClassVar[bool] = True
     has_description: ClassVar[bool] = False
     form: ClassVar[tuple[FormField, ...]] = (
-        FormField("reason", "Reason", "Why these findings are accepted. Everybody reads it.", rows=2, is_required=True),
+        FormField("reason", "Reason", "Why these findings are accepted. Everyone sees it.", rows=2, is_required=True),
         FormField("ticket", "Ticket", "Where it is tracked, such as SEC-123."),
         FormField("rule", "Rule", "The id of the findings' rule, such as RB-01.", is_required=True),
         FormField("subject", "Subject", "As reports name it, or a glob: ClusterRole.rbac.authorization.k8s.io web-*"),
@@ -132,10 +132,10 @@ class FindingException(DecidingKind):
         if self.expires <= now:
             return ReadyState(False, "Expired", f"it ended at {end}, so it accepts nothing")
         if len(people) >= NEEDED_PEOPLE:
-            return ReadyState(True, "Confirmed", f"it counts until {end}; {' and '.join(people)} stand behind it")
+            return ReadyState(True, "Confirmed", f"it is in effect until {end}; {' and '.join(people)} agreed to it")
         if why := self.why_not_confirmable(now):
             return ReadyState(False, "EndsTooLate", f"it accepts nothing: {why}")
-        more = "two people have to confirm it" if not people else f"somebody else than {people[0]} has to confirm it"
+        more = "two people must confirm it" if not people else f"someone other than {people[0]} must confirm it"
         return ReadyState(False, "NeedsSecondPerson", f"it accepts nothing yet: {more} in Pratique")
 
     def why_not_confirmable(self, now: datetime) -> str:

@@ -14,7 +14,7 @@ from approvals.policy.expression import POLICY
 from provisioner.expressions import Language
 
 VERSION = "v1alpha2"
-HOLDS_ALL = "it holds the requests that it might select"
+HOLDS_ALL = "the requests that it might select wait"
 SELECTOR_PARTS = ("names", "matchLabels", "formats", "sourceHosts", "packages", "minSeverity")
 
 
@@ -147,7 +147,7 @@ class DecidingKind(ABC):
 
     def why_not_confirmable(self, now: datetime) -> str:
         """Why nobody can confirm it as it is; "" where somebody can."""
-        return "" if self.needs_people else f"a {self.words} counts as it is written: nobody has to confirm it"
+        return "" if self.needs_people else f"{self.plural_words()} need no confirmation"
 
     def next_change(self, now: datetime) -> datetime | None:
         """When it says something else without being written, such as a window that opens; None where never."""

@@ -246,9 +246,9 @@ def _progress(ring: Ring, members: tuple[RolloutMember, ...], *, is_approved: bo
         told = ", ".join(f"{count} {state}" for state, count in counts)
         waits.append(f"{len(healthy)} of {number(len(members), 'member')} healthy, {told}")
     if due_at:
-        waits.append(f"it soaks until {due_at:%Y-%m-%d %H:%M} UTC")
+        waits.append(f"its soak time ends at {due_at:%Y-%m-%d %H:%M} UTC")
     if needs_approval and not is_approved:
-        why = "somebody has to approve what follows"
+        why = "someone must approve the next ring"
         if not (healthy or left):
             why = f"none of its members has become healthy, so {why}"
         elif dropped and not ring.needs_approval:

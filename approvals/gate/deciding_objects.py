@@ -330,7 +330,7 @@ def windows_of(request: Request, objects: Collection[SeenObject]) -> Windows:
         if each.parsed:
             selecting.append(SelectingWindow(each.seen.name, each.parsed, each.is_sure))
         else:
-            words = f"change window {each.seen.name} cannot be read, so it holds what it might select"
+            words = f"change window {each.seen.name} cannot be read, so the requests that it might select wait"
             unread.append(f"{words}: {each.problem}")
     return Windows(tuple(selecting), tuple(unread))
 
@@ -370,7 +370,7 @@ def read_exceptions(
             continue
         is_own = all(has_requested(request, person) for person in people) and not settings.PRATIQUE["SELF_APPROVAL"]
         why_not = "" if ready.is_ready else ready.words
-        why_not = why_not or ("everybody who stands behind it requested this change" if is_own else "")
+        why_not = why_not or ("everyone who agreed to it requested this change" if is_own else "")
         names = tuple(person.username for person in people)
         facts = ExceptionFacts(row.name, known.description, known.ticket, known.expires, names, fingerprints, why_not)
         fitting.append((facts, known))

@@ -296,7 +296,7 @@ def check_external_checks(facts: GateFacts, now: datetime) -> Iterator[Reason]:
 
 
 def _when_open(at: datetime | None) -> str:
-    return f"the next opening is at {at:%Y-%m-%d %H:%M} UTC" if at else "it does not open within a year"
+    return f"it can continue from {at:%Y-%m-%d %H:%M} UTC" if at else "it cannot continue within a year"
 
 
 def check_rings(facts: GateFacts, now: datetime) -> Iterator[Reason]:

@@ -220,7 +220,7 @@ def _ask_guard(loaded: LoadedPolicy, request: Request, report: Report, facts: po
     if not_selected := why_not_selected(loaded, request):
         return Result.NOT_SELECTED, not_selected
     if loaded.problem:
-        return Result.ERROR, f"it cannot be read, so it holds what it might select: {loaded.problem}"
+        return Result.ERROR, f"it cannot be read, so the requests that it might select wait: {loaded.problem}"
     if (sets := _facts_by_labels(loaded, request, facts)) is None:
         return Result.ERROR, LABELS_FORGOTTEN
     answers = [_judge_by_guard(loaded, report, about) for about in sets]

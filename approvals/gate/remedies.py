@@ -326,7 +326,7 @@ class RefusalKind(Enum):
         Next.WAIT,
         "external-check-failed",
         "a mandatory external check failed, did not answer in time, or has no secret",
-        "Correct what the check says, or whoever runs the check repairs it; then someone who may `approve` "
+        "Correct what the check says, or ask the people who run the check to repair it; then someone who may `approve` "
         "BundleDeployment {name} runs it again. Someone who may update the ExternalCheck makes its secret, or changes "
         "it.",
     )
@@ -367,15 +367,15 @@ class RefusalKind(Enum):
         Next.WAIT,
         "outside-window",
         "a change window of type Deny is active, or none of type Allow",
-        "The request continues automatically when the windows let it. Whoever may delete or change the ChangeWindow "
-        "can end the wait before.",
+        "The request continues automatically when the windows allow it. Someone who may delete or change the "
+        "ChangeWindow can end the wait earlier.",
         awaits=Awaits.WINDOW,
     )
     WINDOW_UNREADABLE = RefusalRow(
         Next.WAIT,
         "window-unreadable",
         "a change window that may select the request cannot be read",
-        "Whoever may change or delete the ChangeWindow corrects it; the request then continues automatically.",
+        "Someone who may change or delete the ChangeWindow corrects it; the request then continues automatically.",
         awaits=Awaits.WINDOW,
     )
     WAITS_FOR_RING = RefusalRow(
@@ -383,7 +383,7 @@ class RefusalKind(Enum):
         "waits-for-ring",
         "other members of the same set come first: those of an earlier ring, or on the same cluster",
         "No action needed where the message gives a time. Else the page of the set says who is waited for. Someone who "
-        "may `approve` all that waits in the set can approve what follows a ring, take a deployment out, or end the "
+        "may `approve` all members that wait can approve the next ring, remove a deployment from the order, or end the "
         "order.",
         awaits=Awaits.RING,
     )

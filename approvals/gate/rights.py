@@ -24,7 +24,7 @@ from provisioner.rbac import plural_of
 from provisioner.values import AccessRequest, Identity, ObjectRef
 
 UNKNOWN_AUTHOR = (
-    "nobody can tell who wrote every version of this ApprovalPolicy: have it deleted and created again by somebody who "
+    "nobody can tell who wrote every version of this ApprovalPolicy: have it deleted and created again by someone who "
     "is known, on a page, over REST, or with kubectl while the admission policies pratique-authors are in force"
 )
 

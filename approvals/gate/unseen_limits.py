@@ -25,7 +25,7 @@ def why_not_unseen(request: Request, *, names_deletions: bool = False) -> str:
         return "the report is not ready yet"
     if any(map(is_private, report.body["plan"]["actions"])):
         # In the same words whatever these objects hold: not everybody who reads this may get them (S09).
-        return "it adopts objects of somebody else"
+        return "it adopts objects of someone else"
     private = private_to_judge(report.body)
     if touches_pratique(report):
         return "it affects Pratique itself"

@@ -93,9 +93,9 @@ FACTS: dict[str, ExpressionVariable] = {
     "is_first": ExpressionVariable("bool", "whether this is the first installation"),
     "requester_known": ExpressionVariable("bool", "whether everyone who changed the spec is known"),
     "requesters": ExpressionVariable(_NAMES, "user names of the requesters"),
-    "change_reason": ExpressionVariable("string", "reason that whoever asked wrote; empty for none"),
+    "change_reason": ExpressionVariable("string", "reason of the change, from the requester; empty for none"),
     "change_ticket": ExpressionVariable(
-        "string", "ticket that whoever asked wrote, such as CHG0001234; empty for none"
+        "string", "ticket of the change, from the requester, such as CHG0001234; empty for none"
     ),
     "sources": ExpressionVariable(_NAMES, "pinned sources, as kind:reference"),
 }

@@ -210,7 +210,7 @@ SETTINGS = (
     Setting(
         "BUILT_IN_GUARDS",
         ",".join(guard.name for guard in BUILT_IN),
-        "built-in guards that hold requests of every cluster, unless somebody switches one off for a cluster on the "
+        "built-in guards that hold requests of every cluster, unless someone switches one off for a cluster on the "
         "page Policies; empty: none",
         built_in_guards,
     ),
@@ -240,7 +240,8 @@ SETTINGS = (
     Setting(
         "UNSEEN_SEVERITY",
         "notable",
-        "the worst severity that can be approved through channels that do not show the report: chat and webhook",
+        "the worst severity that can be approved through channels that do not show the report: chat, webhooks and "
+        "kubectl",
         choice(*LIMITS),
     ),
     Setting(

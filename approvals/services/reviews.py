@@ -280,7 +280,7 @@ def check_owes_nothing(request: Request, checked: Checked) -> None:
             name = f"{row.request.deployment.name} on {row.request.deployment.cluster.name}"
             raise ReviewOwed(
                 f"you broke glass for request {row.request.number} of {name}, incident {row.incident}, and nobody has "
-                "reviewed that yet: ask somebody who may approve there to accept it or to object",
+                "reviewed that yet: ask someone who may approve there to accept it or to object",
                 page=page_of(row.request),
             )
 

@@ -85,13 +85,13 @@ def stop(http: HttpRequest, *, cluster: str) -> HttpResponse:
     check_reader(http, found)
     if ended := http.POST.get("end", ""):
         services.end_stop(by=person(http), cluster=found, name=ended, via="browser")
-        messages.success(http, f"The stop {ended} was ended: what waits on {cluster} continues.")
+        messages.success(http, f"The stop {ended} has ended. Requests that waited on {cluster} continue.")
         return redirect("clusters")
     try:
         services.stop_changes(by=person(http), cluster=found, reason=http.POST.get("reason", ""), via="browser")
     except InvalidInput as refusal:
         return _show_page(http, {cluster: str(refusal)})
-    messages.success(http, f"Changes of {cluster} are stopped. An apply that has begun is finished.")
+    messages.success(http, f"Changes to {cluster} are stopped. An apply that has started continues.")
     return redirect("clusters")
 
 

@@ -38,8 +38,8 @@ from provisioner.render import write
 # So many open requests are looked through for those that an object selects.
 MOST_REQUESTS = 500
 CHANGED = (
-    "It was changed since you opened this form. What you typed is kept, and its present definition is below. Save "
-    "again to replace that."
+    "Someone changed this object after you opened the form. Your input is kept. The current definition is below; save "
+    "again to replace it."
 )
 # By its place in the selector, as `kind.form` by its place in the spec.
 SELECTOR_FIELDS = {

@@ -44,7 +44,7 @@ class OrderForm(forms.Form):
         is_list=True,
         rows=6,
         help_text="A list in YAML. Each ring has a name, and clusters (names or globs) or matchLabels of clusters; one "
-        "without either takes every cluster that is left. soakMinutes and requiresApproval are about what follows it.",
+        "without either takes every cluster that is left. soakMinutes and requiresApproval hold back the next ring.",
     )
     on_failure = forms.ChoiceField(label="If a deployment fails on a cluster", choices=FAILURES)
 
@@ -93,7 +93,7 @@ def change(http: HttpRequest, *, name: str) -> HttpResponse:
         case "approve":
             ring, version = said.get("ring", ""), said.get("version", "")
             services.approve_ring(**about, ring=ring, version=version, channel="browser")
-            done = f"What follows ring {ring} is approved."
+            done = f"The ring after {ring} is approved."
         case "take-out":
             cluster, _, deployment = said.get("member", "").partition("/")
             services.take_out(**about, cluster=cluster, deployment=deployment, via="browser")

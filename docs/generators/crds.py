@@ -92,7 +92,7 @@ def findingexception() -> str:
     return _page(
         "findingexceptions.yaml",
         "A FindingException accepts findings in its cluster until a day, so that guards ignore them. "
-        "[Finding exceptions](../reviewing/finding-exceptions.md) says who stands behind one, and what it never "
+        "[Finding exceptions](../reviewing/finding-exceptions.md) says who confirms one, and what it never "
         "accepts.",
     )
 

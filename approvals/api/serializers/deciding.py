@@ -60,7 +60,7 @@ class ConfirmationInput(serializers.Serializer[Any]):
 
 
 class DecidingSpecInput(serializers.Serializer[Any]):
-    spec = serializers.DictField(help_text="the whole spec, which replaces the present one")
+    spec = serializers.DictField(help_text="the whole spec, which replaces the current one")
 
 
 class DecidingObjectInput(DecidingSpecInput):
@@ -71,7 +71,7 @@ class CheckAnswerInput(serializers.Serializer[Any]):
     outcome = serializers.ChoiceField(choices=[str(outcome) for outcome in CheckOutcome])
     subject_digest = serializers.CharField(max_length=80, help_text="`subjectDigest` of the event")
     message = serializers.CharField(
-        max_length=LONGEST_MESSAGE, allow_blank=True, default="", help_text="everybody sees it who reads the request"
+        max_length=LONGEST_MESSAGE, allow_blank=True, default="", help_text="everyone who reads the request sees it"
     )
     link = serializers.CharField(
         max_length=LONGEST_ADDRESS, allow_blank=True, default="", help_text="an https URL that tells more"

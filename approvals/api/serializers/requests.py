@@ -120,7 +120,7 @@ class ReviewInput(serializers.Serializer[Any]):
 
 class ApplyAtInput(serializers.Serializer[Any]):
     apply_at = serializers.DateTimeField(
-        allow_null=True, help_text="the request is not applied before that time; null: as soon as it may be"
+        allow_null=True, help_text="the request is not applied before that time; null: as soon as possible"
     )
 
 
@@ -246,7 +246,7 @@ class FindingExceptionSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField()
     ticket = serializers.CharField()
     until = serializers.DateTimeField(help_text="it accepts nothing from then on")
-    by = serializers.ListField(child=serializers.CharField(), help_text="the people who stand behind it")
+    by = serializers.ListField(child=serializers.CharField(), help_text="the people who agreed to it")
     fingerprints = serializers.ListField(child=serializers.CharField(), help_text="the findings that it accepts")
 
 
@@ -407,7 +407,7 @@ class BreakGlassSerializer(serializers.Serializer[Any]):
     incident = serializers.CharField(source="broken.incident")
     reason = serializers.CharField(source="broken.reason")
     given_at = serializers.DateTimeField(source="broken.given_at")
-    due_at = serializers.DateTimeField(help_text="by when somebody else has to review it")
+    due_at = serializers.DateTimeField(help_text="by when someone else must review it")
     is_owed = serializers.BooleanField(help_text="whether the request went by it, and nobody has reviewed it yet")
 
 
@@ -428,7 +428,7 @@ class RequestDetailSerializer(RequestSerializer):
         help_text="what differs since your last review of an earlier round or request; null if there is none"
     )
 
-    evaluations = serializers.SerializerMethodField(help_text="what each policy said of the present round, and why")
+    evaluations = serializers.SerializerMethodField(help_text="what each policy said of the current round, and why")
 
     class Meta(RequestSerializer.Meta):
         fields = [

@@ -71,7 +71,7 @@ class RingMemberSerializer(serializers.Serializer[Any]):
 
 class RingSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(source="ring.name")
-    has_begun = serializers.BooleanField(help_text="whether every ring before it is through")
+    has_begun = serializers.BooleanField(help_text="whether every ring before it is complete")
     waits_for = serializers.ListField(
         source="progress.waits", child=serializers.CharField(), help_text="what the next ring waits for; empty: nothing"
     )
@@ -80,7 +80,7 @@ class RingSerializer(serializers.Serializer[Any]):
         source="progress.due_at", allow_null=True, help_text="when that is over by the clock, where nothing else is due"
     )
     can_be_approved = serializers.BooleanField(
-        source="progress.is_approvable", help_text="whether somebody has to approve what follows, and can do it now"
+        source="progress.is_approvable", help_text="whether someone must approve the next ring, and can do it now"
     )
     version = serializers.CharField(help_text="of which members are healthy: an approval of what follows names it")
     members = RingMemberSerializer(many=True)
@@ -115,7 +115,7 @@ class SetOrderInput(serializers.Serializer[Any]):
 
 
 class RingApprovalInput(serializers.Serializer[Any]):
-    ring = serializers.CharField(max_length=63, help_text="the ring that is healthy: what follows it may begin")
+    ring = serializers.CharField(max_length=63, help_text="the ring that is healthy: the next ring may start")
     version = serializers.CharField(
         max_length=64, help_text="the `version` of the ring as you read it; 412 for another"
     )

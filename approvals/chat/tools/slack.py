@@ -142,7 +142,7 @@ def _break_glass(request: Request, title: str, occasion: str) -> str:
         what = "accepts" if answer.decision == ACCEPT else "objects to"
         said = f"{escaped(answer.username)} {what} the break-glass of {who} for incident {incident}"
         return f"{title}: {said}{f': {escaped(answer.reason)[:MAX_TEXT]}' if answer.reason else ''}"
-    owed = f"somebody else must review it by {debts.due_at(broken):%Y-%m-%d %H:%M} UTC"
+    owed = f"someone else must review it by {debts.due_at(broken):%Y-%m-%d %H:%M} UTC"
     reason = escaped(broken.reason)[:MAX_TEXT]
     return f":rotating_light: *BREAK-GLASS* {title} by {who}, incident {incident}: {reason}\n{owed}"
 

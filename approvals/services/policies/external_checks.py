@@ -78,7 +78,8 @@ def run_check_again(*, by: Caller, request_id: int, name: str, via: str) -> Chec
         if request.state not in check_runs.ASKED_IN:
             raise NotOpen(f"the request is {request.state.replace('_', ' ')}: no check is asked any more")
         if runs.exclude(asked_by="").count() >= MOST_RUNS:
-            raise NotOpen(f"it was run again {MOST_RUNS} times in this round: look again for a new request")
+            words = f"it was run again {MOST_RUNS} times in this round, which is the limit"
+            raise NotOpen(f"{words}: start a new round with Look again on the page of the deployment")
         check, problem = ExternalCheck.read(row.spec)
         if check is None:
             raise NotOpen(f"external check {name} cannot be read: {problem}")

@@ -104,7 +104,7 @@ def confirm_object(
         raise InvalidInput(why, field="spec")
     writers = map(access.person_recorded, known.writers if spec == known.spec else ())
     if any(map(access.person_of(by, cluster).is_same, writers)):
-        raise NotAllowed(f"you wrote {name}: somebody else has to confirm it")
+        raise NotAllowed(f"you wrote {name}, so someone else must confirm it")
     words = permission.server_words or permission.words
     return confirmations.confirm(row=known, spec=spec, by=by, access_reason=words, via=via)
 
@@ -149,7 +149,7 @@ def end_stop(*, by: Caller, cluster: Cluster, name: str, via: str) -> None:
     live = translate_refusals(cluster, partial(access.kubernetes().get, cluster, _ref(ChangeWindow, name)))
     window, _ = ChangeWindow.read(live["spec"] if live else {})
     if live is None or window is None or not window.is_stop:
-        raise NotFound("there is no such stop: somebody may have ended it")
+        raise NotFound("there is no such stop: someone may have ended it")
     delete_object(by=by, cluster=cluster, kind=ChangeWindow, name=name, version=_version(live), via=via)
 
 

@@ -224,9 +224,9 @@ def _why_not_together(body: Record, lines: int) -> str:
     if any(finding["rule"].startswith(OWN_RULES_PREFIX) for finding in body["findings"]):
         return "it affects Pratique itself"
     if any(map(is_in_the_way, actions)):
-        return "objects of somebody else are in its way"
+        return "objects of someone else are in its way"
     if any(map(is_private, actions)):
-        return "it adopts objects of somebody else"
+        return "it adopts objects of someone else"
     limit = Severity(settings.PRATIQUE["UNSEEN_SEVERITY"])
     new = new_objects(body)
     if any(

@@ -43,7 +43,7 @@ MAX_REASON = 1000
 NAMED = 5
 # Requests that are read together, each with all that was asked for.
 CHUNK = 50
-HIDDEN = "the set has members on clusters that you cannot read: somebody who may approve all that waits in it does this"
+HIDDEN = "the set has members on clusters that you cannot read: ask someone who may approve all members that wait"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ def approve_ring(
         position, progress = _progress(row, ring)
         if not progress.is_approvable:
             why = progress.words or "nobody is waited for"
-            raise NotOpen(f"what follows ring {ring} cannot be approved now: {why}")
+            raise NotOpen(f"the ring after {ring} cannot be approved now: {why}")
         if not constant_time_compare(version, _version_of(progress)):
             raise NotAsExpected(f"other members of ring {ring} are healthy than when you read it: read it again")
         now = database_now()
@@ -336,7 +336,8 @@ def _check_may_hasten(by: Caller, clusters: Collection[Cluster], row: Rollout) -
     there = [one for one in answering if not one.deployment.gone_at]
     waiting = [member for member in there if states[member.pk].is_waiting] or there
     if not waiting:
-        raise NotAllowed("no cluster of the set can be asked whether you may do this")
+        words = "no member of the set is on a cluster that responds"
+        raise NotAllowed(f"Pratique cannot check whether you may do this: {words}")
     if any(member.deployment.cluster_id not in known for member in waiting):
         raise NotAllowed(HIDDEN)
     identities = _check_each(by, [member.deployment for member in waiting], "approve")
@@ -355,7 +356,7 @@ def _check_each(by: Caller, deployments: Iterable[BundleDeployment], verb: str) 
         if cluster.pk not in identities:
             identities[cluster.pk] = access.acting_as(by, cluster)
             if verb == "approve" and access.is_machine(identities[cluster.pk]):
-                raise NotAllowed("a machine account lets no set go on: a person does that")
+                raise NotAllowed("a machine account cannot do this")
         question = AccessRequest(verb, OWN_GROUP, "bundledeployments", name=deployment.name)
         questions.append(access.Question(identities[cluster.pk], cluster, question))
     for answer in access.ask_all(questions, fresh=True):

@@ -362,7 +362,7 @@ def of_break_glass(broken: Review, answer: Review | None, due_at: datetime) -> C
     """ReviewOwed: whether somebody still has to review afterwards what went by a break-glass."""
     words = f"{broken.username} broke glass for incident {broken.incident}"
     if answer is None:
-        due = f"somebody else who may approve has to accept it or object by {instant(due_at)}"
+        due = f"someone else who may approve must accept it or object by {instant(due_at)}"
         return Condition(REVIEW_OWED, True, "BreakGlass", f"{words}: {due}", broken.given_at)
     said = "accepted it" if answer.decision == ACCEPT else f"objected: {answer.reason}"
     return Condition(REVIEW_OWED, False, f"{answer.decision}ed", f"{words}; {answer.username} {said}", answer.given_at)

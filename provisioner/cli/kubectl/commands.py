@@ -62,7 +62,7 @@ exit status
 _BREAK_GLASS_EPILOG = """\
 Needs the verb break-glass on the BundleDeployment, --reason and --incident, and
 no service: it creates a BundleDeploymentReview, which Pratique's worker counts.
-Everybody is told, and somebody else must review it afterwards with `accept` or
+Everyone is notified, and someone else must review it afterwards with `accept` or
 `object`. Until then you cannot break glass again. A denial stays a denial.
 
 With --drill, NAME is a BundleDeployment. Practise it before you need it.
@@ -312,7 +312,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "break-glass",
-        "let a request go in an emergency, past missing approvals, policies, rules and windows",
+        "in an emergency, skip missing approvals, policies, rules and windows",
         _add_break_glass,
         break_glass,
         _BREAK_GLASS_EPILOG,

@@ -63,6 +63,6 @@ def _needs_text(found: Record) -> str:
             f"deployment {one['name']} in namespace {spec['installNamespace']}, account {spec['serviceAccountName']}"
         )
         lines.append(f"{number}. {one['package']} {one['version']} of catalog {one['catalog']}: {place}")
-        lines += [f"   nobody judged {words}" for words in one["unjudged"]]
+        lines += [f"   not checked: {words}" for words in one["unjudged"]]
     lines += [f"Catalogs may be missing: {found['unasked']}"] if found["unasked"] else []
     return "".join(f"{visible(line)}\n" for line in lines)

@@ -44,8 +44,8 @@ set NAME approve       approve the members of a group, after you confirm
 set NAME deny          deny them; needs --reason
 set NAME order -f FILE give the set an order: FILE is YAML with rings, and with
                        onFailure and members (lists of cluster, deployment)
-set NAME approve-ring  let what follows --ring begin; needs --reason
-set NAME take-out      take --member out of the order; needs --reason
+set NAME approve-ring  let the ring after --ring start; needs --reason
+set NAME take-out      remove --member from the order; needs --reason
 set NAME end-order     apply each member as soon as it is approved
 
 The group is the largest one, or that of --group. Each member gets a review of its
@@ -150,14 +150,14 @@ def _change_order(options: argparse.Namespace, service: Service, address: str) -
         made = service.post(f"{address}/{ORDERS[action]}", wish)
         return made, list(_order_lines(made))
     if not options.reason.strip():
-        raise Usage("--reason is missing: say why the set may go on")
+        raise Usage("--reason is missing: say why the set may continue")
     wish = {"reason": options.reason}
     if action == "approve-ring":
         wish["ring"] = options.ring
-        words = f"approve what follows ring {options.ring} of set {options.name}"
+        words = f"approve the ring after {options.ring} of set {options.name}"
     elif action == "take-out":
         wish["cluster"], _, wish["deployment"] = options.member.partition("/")
-        words = f"take {options.member} out of the order of set {options.name}"
+        words = f"remove {options.member} from the order of set {options.name}"
     else:
         words = f"end the order of set {options.name}"
     if action != "end-order" and "" in wish.values():
@@ -197,14 +197,14 @@ def _order_of(name: str) -> dict[str, Any]:
 def _order_lines(order: Record) -> Iterator[str]:
     yield f"order, made by {order['made_by']}; if a deployment fails on a cluster: {order['on_failure']}"
     for ring in order["rings"]:
-        state = "through" if not ring["waits_for"] else "in progress" if ring["has_begun"] else "not begun"
+        state = "complete" if not ring["waits_for"] else "in progress" if ring["has_begun"] else "not started"
         yield f"  ring {ring['name']}: {state}"
         yield from (f"    {words}" for words in ring["waits_for"])
         for member in ring["members"][:MOST_SHOWN]:
             why = f": {member['why']}" if member["why"] else ""
             yield f"    {member['cluster']}/{member['deployment']} {member['state']}{why}"
         if ring["hidden"]:
-            yield f"    {ring['hidden']} on clusters that you cannot read"
+            yield f"    {number(ring['hidden'], 'member')} on clusters that you cannot read"
 
 
 def _list_lines(found: Record) -> Sequence[str]:

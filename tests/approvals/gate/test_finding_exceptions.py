@@ -115,7 +115,7 @@ def test_S48_those_who_asked_for_a_change_accept_nothing_of_it_alone(
     assert accepted(request_) == {"web": ""}
     rita, other = request_.requesters[0], {"username": "carla", "uid": "", "user_id": carla.pk}
     Request.objects.update(requesters=[rita, {**rita, **other}])
-    assert accepted(request_) == {"web": "everybody who stands behind it requested this change"}
+    assert accepted(request_) == {"web": "everyone who agreed to it requested this change"}
     settings.PRATIQUE = {**settings.PRATIQUE, "SELF_APPROVAL": True}
     assert accepted(request_) == {"web": ""}
 

@@ -84,7 +84,7 @@ def test_a_guard_holds_what_people_approve_until_it_is_deleted(env: World, reque
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ({"matchConstraints": {"names": ["strimzi"]}}, "it cannot be read, so it holds what it might select"),
+        ({"matchConstraints": {"names": ["strimzi"]}}, "it cannot be read, so the requests that it might select wait"),
         ({**HOLDS, "validations": [{"expression": "nothing > 0"}]}, "does not compile"),
         (
             {**HOLDS, "matchConditions": [{"name": "broken", "expression": "rules[99] == 'x'"}]},

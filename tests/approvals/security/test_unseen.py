@@ -142,7 +142,7 @@ def test_S09_S32_what_is_adopted_is_told_of_in_the_same_words_whatever_it_holds(
         report.body = {**report.body, "plan": {**report.body["plan"], "actions": [adopted]}, "private": private}
         report.save()
         words.add(services.why_not_unseen(asked))
-    assert words == {"it adopts objects of somebody else"}
+    assert words == {"it adopts objects of someone else"}
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def test_a_stop_is_written_as_the_person_shown_where_it_holds_and_ended(env: Wor
     assert [writer["username"] for writer in row.writers] == ["ada"]
     for address in ("/clusters", "/deployments/prod/strimzi"):
         shown = " ".join(browse(env.ada).get(address).content.decode().split())
-        assert "Changes of every deployment are stopped by ada" in shown, address
+        assert "Changes to every deployment were stopped by ada" in shown, address
         assert ": incident 7." in shown, address
     env.kubernetes.allow("ada", "delete")
     assert ada.post("/clusters/prod/stop", {"end": row.name}).status_code == 302

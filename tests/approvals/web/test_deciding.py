@@ -46,7 +46,7 @@ def test_a_rule_is_written_shown_changed_and_deleted(env: World, browse: Browse,
     assert browse(env.ada).post(f"{FOUR_EYES}/edit", changed).status_code == 302
     assert env.kubernetes.objects["four-eyes"]["spec"]["require"] == [{"name": "a", "count": 2}]
     stale = browse(env.ada).post(f"{FOUR_EYES}/edit", {**changed, "version": "0"})
-    assert (stale.status_code, "What you typed is kept" in text_of(stale)) == (422, True)
+    assert (stale.status_code, "Your input is kept" in text_of(stale)) == (422, True)
     again = {**changed, "version": DecidingObject.objects.get().version}
     assert f'value="{again["version"]}"' in stale.content.decode(), "saving once more replaces it"
     assert browse(env.ada).post(f"{FOUR_EYES}/delete", {"version": version}).status_code == 412

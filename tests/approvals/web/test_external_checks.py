@@ -27,8 +27,8 @@ def test_a_check_is_written_gets_its_secret_and_is_run_again_beside_the_request(
     }
     evaluate.run(request_, "")
     page = f"/requests/{request_.uid}"
-    assert "nobody has made its signing secret" in text_of(browse(env.ada).get(page))
-    assert "There is none yet, so nothing is sent" in text_of(browse(env.ada).get(TICKETS))
+    assert "it has no signing secret" in text_of(browse(env.ada).get(page))
+    assert "No secret yet. Pratique sends no events" in text_of(browse(env.ada).get(TICKETS))
     assert "Make a secret" not in text_of(browse(env.ada).get(TICKETS))
     assert browse(env.ada).post(f"{TICKETS}/secret").status_code == 403
 

@@ -37,7 +37,7 @@ def test_one_is_written_by_one_person_and_confirmed_by_another(env: World, brows
     spec = env.kubernetes.objects["web"]["spec"]
     assert spec == {name: value for name, value in FORM.items() if name not in ("name", "cluster")}
     assert "not confirmed" in opened(browse(env.ada), "/rules/finding-exceptions")
-    assert "somebody else than ada has to confirm it" in opened(browse(env.ada), WEB)
+    assert "someone other than ada must confirm it" in opened(browse(env.ada), WEB)
 
     carla = second_person(env)
     assert f'action="{WEB}/confirm"' in opened(browse(carla), WEB)
@@ -46,7 +46,7 @@ def test_one_is_written_by_one_person_and_confirmed_by_another(env: World, brows
         answer = browse(carla).post(f"{WEB}/confirm", {"version": version})
         assert answer.status_code == code, version
     shown = opened(browse(carla), WEB)
-    assert "ada and carla stand behind it" in shown
+    assert "ada and carla agreed to it" in shown
     assert f'action="{WEB}/confirm"' not in shown
     assert "not confirmed" not in opened(browse(env.ada), "/rules/finding-exceptions")
 

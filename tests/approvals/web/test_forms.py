@@ -268,7 +268,7 @@ def test_a_new_policy_is_offered_to_whom_could_save_one(env: World, browse: Brow
     cache.clear()
     response = browse(env.bert).get("/policies")
     assert response.content.decode().count(NEW) == (2 if may else 0)
-    assert ("Whoever may approve deployments may create one" in text_of(response)) is (not may)
+    assert ("People who may approve deployments may create one" in text_of(response)) is (not may)
 
 
 def test_a_template_fills_the_form(env: World, browse: Browse) -> None:

@@ -44,14 +44,14 @@ def test_what_follows_a_ring_is_approved_on_the_page(env: World, browse: Browse)
     Rollout.objects.filter(pk=row.pk).update(rings=[*row.rings, {"name": "rest"}])
     row.members.filter(deployment=second.deployment).update(ring=1)
     ada, approve = browse(env.ada), {"do": "approve", "ring": "canary", "reason": "seen", "version": ""}
-    assert "Approve what follows canary" not in text_of(ada.get("/sets/spring"))
+    assert "Approve the ring after canary" not in text_of(ada.get("/sets/spring"))
     set_state(first, "applied", health="Current")
     shown = ada.get("/sets/spring")
-    assert "Approve what follows canary" in text_of(shown)
+    assert "Approve the ring after canary" in text_of(shown)
     assert ada.post("/sets/spring/order", approve).status_code == 412
     (approve["version"],) = re.findall(r'name="version" value="([^"]+)"', shown.content.decode())
     assert ada.post("/sets/spring/order", approve)["Location"] == "/sets/spring"
-    assert "through" in text_of(ada.get("/sets/spring"))
+    assert "complete" in text_of(ada.get("/sets/spring"))
     assert ada.post("/sets/spring/order", {"do": "explode", "reason": "x"}).status_code == 422
     assert ada.post("/sets/spring/order", {"do": "end", "reason": "done"}).status_code == 302
     assert Rollout.objects.get().ended_by == "ada"

@@ -86,7 +86,7 @@ def test_S48_one_person_never_counts_twice(env: World) -> None:
 
 def test_S48_who_wrote_it_a_machine_and_who_may_not_confirm_nothing(env: World) -> None:
     row, carla = write(env), second_person(env)
-    with pytest.raises(NotAllowed, match="you wrote web: somebody else has to confirm it"):
+    with pytest.raises(NotAllowed, match="you wrote web, so someone else must confirm it"):
         confirm(env, row, env.ada)
     with pytest.raises(NotAllowed):
         confirm(env, row, env.bert)

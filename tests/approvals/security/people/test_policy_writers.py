@@ -23,7 +23,7 @@ def test_the_page_of_a_grant_says_as_whom_it_approves_and_what_it_lacks(env: Wor
     save(env, by=acting(env.bert))
     save(env)
     page = " ".join(client.get("/policies/of/routine").content.decode().split())
-    assert "ada, bert <p>It cannot approve requests by any of these people.</p>" in page
+    assert "ada, bert <p>It cannot approve requests from these people.</p>" in page
     allow(env, each)
     cache.clear()
     page = client.get("/policies/of/routine").content.decode()

@@ -73,7 +73,7 @@ def test_a_weekend_freeze_holds_what_is_approved_and_releases_it_when_it_ends(
     opens_at = now.replace(microsecond=0) + timedelta(hours=59)
     assert "holds it until" in request.problem
     assert "(no changes on weekends)" in request.problem
-    assert f"the next opening is at {opens_at:%Y-%m-%d %H:%M} UTC" in request.problem
+    assert f"it can continue from {opens_at:%Y-%m-%d %H:%M} UTC" in request.problem
     assert request.expires_at == opens_at + timedelta(hours=72)
     assert site.live("ConfigMap", name) is None
     with time_machine.travel(opens_at + timedelta(minutes=1)):
@@ -112,7 +112,7 @@ def test_a_stop_without_an_end_keeps_a_request_for_31_days_and_no_longer(
     write(site, written, "stopped", description="incident 7")
     deployment = site.prepare("stopped", bundles.image(registry, "stopped", bundles.app("stopped", "2"), "2"))
     request = site.approve(deployment)
-    assert "holds it without an end (incident 7); it does not open within a year" in request.problem
+    assert "holds it without an end (incident 7); it cannot continue within a year" in request.problem
     with time_machine.travel(datetime.now(UTC) + timedelta(days=30)):
         site.work(request)
         assert (request.state, request.problem_code) == ("approved", "outside-window")
@@ -165,5 +165,5 @@ def test_what_nobody_can_read_holds_what_it_might_select(
     write(site, written, "unread", dtstart="2026-12-04T18:00:00", timeZone="Mars/Olympus")
     request = site.approve(prepare(site, registry, "unread"))
     assert request.problem_code == "window-unreadable"
-    assert "cannot be read, so it holds what it might select: spec.timeZone is 'Mars/Olympus'" in request.problem
+    assert "so the requests that it might select wait: spec.timeZone is 'Mars/Olympus'" in request.problem
     assert site.approve(prepare(site, registry, "another")).state == "applied"

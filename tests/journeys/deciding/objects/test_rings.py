@@ -44,7 +44,7 @@ def test_what_is_approved_waits_until_the_ring_before_is_healthy_and_has_soaked(
     set_state(first, "applied", health="Current", since=now)
     site.work(request)
     assert (request.state, request.held_until) == ("approved", now + timedelta(hours=1))
-    assert f"it soaks until {now + timedelta(hours=1):%Y-%m-%d %H:%M} UTC" in request.problem
+    assert f"its soak time ends at {now + timedelta(hours=1):%Y-%m-%d %H:%M} UTC" in request.problem
     with time_machine.travel(now + timedelta(minutes=61)):
         look_at_rollout(row.pk)
         site.work(request)

@@ -46,7 +46,7 @@ def test_what_would_come_first_is_listed_in_order(
     assert "package store >=1: planned" in shown
     assert (
         "1. store 1.2.0 of catalog port: deployment store in namespace store, account store-installer\n"
-        "   nobody judged CEL\n"
+        "   not checked: CEL\n"
     ) in shown
 
 

@@ -105,7 +105,7 @@ ORDER = {
         {
             "name": "canary",
             "has_begun": True,
-            "waits_for": ["it soaks until 2026-12-01 12:00 UTC"],
+            "waits_for": ["its soak time ends at 2026-12-01 12:00 UTC"],
             "members": [{"cluster": "east", "deployment": "quay", "state": "healthy", "why": ""}],
             "version": "v-1",
             "hidden": 2,
@@ -122,7 +122,7 @@ def test_an_order_comes_from_a_file_and_is_shown(
     sets.answers["/api/v1/sets/spring/order"] = (201, ORDER)
     assert main(["set", "spring", "order", "-f", str(file)]) == 0
     told = capsys.readouterr().out
-    for words in ("ring canary: in progress", "it soaks until", "east/quay healthy", "2 on clusters that you cannot"):
+    for words in ("ring canary: in progress", "its soak time ends at", "east/quay healthy", "2 members on clusters"):
         assert words in told
     (sent,) = [json.loads(body) for method, _, _, body in sets.came if method == "POST"]
     assert sent == {"rings": [{"name": "canary", "soakMinutes": 60}], "on_failure": "PutBack"}
