@@ -56,13 +56,13 @@ STANDS: dict[str, tuple[list[RolloutMember], dict[str, Any], bool, str]] = {
         [member("east", 0, S.HEALTHY), skipped("south", 0, SkipReason.PAUSED)],
         {},
         False,
-        "1 member paused or deleted, so somebody has to approve what follows",
+        "1 member paused or deleted, so someone must approve the next ring",
     ),
     "one was deleted": (
         [member("east", 0, S.HEALTHY), skipped("south", 0, SkipReason.DELETED)],
         {},
         False,
-        "1 member paused or deleted, so somebody has to approve what follows",
+        "1 member paused or deleted, so someone must approve the next ring",
     ),
     "one was paused, and somebody approved": (
         [member("east", 0, S.HEALTHY), skipped("south", 0, SkipReason.PAUSED)],
