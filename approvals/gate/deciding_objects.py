@@ -227,12 +227,21 @@ def read_windows(request: Request, api: Api) -> Windows:
     """The change windows that select a request, as the cluster has them: a copy of ours may be late.
 
     There are none where the kind is not served. Raises PratiqueError where the cluster does not answer.
-
-    One that cannot be read holds whatever its selector can still be read to select; one whose `when` cannot be
-    evaluated selects.
     """
     resource = _resource_of(request.deployment.cluster, ChangeWindow, api)
     objects = api.snapshot(resource).objects if resource else []
+    return _select_windows(request, [(str(obj["metadata"]["name"]), dict(obj.get("spec") or {})) for obj in objects])
+
+
+def seen_windows(request: Request) -> Windows:
+    """The same as the watch saw them last: for who wants to know, not for what is applied. Raises TooManyRules."""
+    seen = seen_objects(request.deployment.cluster, ChangeWindow)
+    return _select_windows(request, [(one.name, one.spec) for one in seen if one.spec is not None])
+
+
+def _select_windows(request: Request, objects: Sequence[tuple[str, Mapping[str, Any]]]) -> Windows:
+    """One that cannot be read holds whatever its selector can still be read to select; one whose `when` cannot be
+    evaluated selects."""
     if not objects:
         return Windows()
     if len(objects) > MOST_OBJECTS:
@@ -240,8 +249,7 @@ def read_windows(request: Request, api: Api) -> Windows:
     report = reviewed_report(request)
     about = selected_by(request, report)
     fitting, unread = list[tuple[str, ChangeWindow]](), []
-    for obj in objects:
-        name, spec = str(obj["metadata"]["name"]), dict(obj.get("spec") or {})
+    for name, spec in objects:
         try:
             window = ChangeWindow.parse(spec)
         except UnreadableObject as exc:

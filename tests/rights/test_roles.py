@@ -24,6 +24,7 @@ WRITTEN = (
     "approvalpolicies",
     "externalchecks",
     "findingexceptions",
+    "deputies",
 )
 KNOWN = Registered(
     people=frozenset({"rita", "alice", ROBOT, "system:admin"}),

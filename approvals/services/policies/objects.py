@@ -166,6 +166,8 @@ def _check_spec(by: Caller, cluster: Cluster, kind: type[DecidingKind], name: st
 
     Who writes a grant must hold `approve` on what it selects, also where no admission policy of the cluster asks (S46).
     """
+    if kind.written_by:
+        raise InvalidInput(kind.written_by, field="kind")
     try:
         found = kind.parse(spec)
     except UnreadableObject as exc:
