@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from approvals.deciding.deputies import LONGEST
+from approvals.errors import NotAllowed
 from approvals.models import DecidingObject, KubernetesIdentity
 from approvals.steps.mirroring.deciding_status import ShowDecidingObject
 from approvals.watch.own_kinds import SeenDecidingObjects
@@ -60,7 +61,7 @@ def test_S52_what_a_deputy_approved_counts_until_the_deputy_ends(
     part = {"name": "approvers", "clusterRoles": ["pratique-approver"]}
     site.api.apply({**rule, "spec": {"selector": {"names": [name]}, "require": [part]}}, field_manager="somebody")
     deployment = site.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
-    with pytest.raises(Exception, match="as a deputy only"):
+    with pytest.raises(NotAllowed, match="as a deputy only"):
         site.agree(deployment, by=dora.username)  # before the watch has seen the Deputy
     watched(site)
     row = DecidingObject.objects.get(kind="Deputy", spec__user=dora.username)
@@ -78,8 +79,10 @@ def test_S52_what_a_deputy_approved_counts_until_the_deputy_ends(
     DecidingObject.objects.filter(pk=row.pk).update(**ended)
     site.resume(deployment)
     site.work(request)
-    assert request.state != "applied", request.problem
-    assert "as a deputy only, and that has ended" in request.problem
+    assert (request.state, request.round) == ("in_review", 2), request.problem
+    assert request.voided_rounds.get().words.endswith("still needed: 1 of ClusterRole pratique-approver")
+    with pytest.raises(NotAllowed, match="as a deputy only, and that has ended"):
+        site.agree(deployment, by=dora.username)
     assert site.live("Deployment", name) is None
     do(ShowDecidingObject(row.pk))
     assert site.api.get(ObjectRef(OWN_GROUP, "v1alpha2", "Deputy", "", row.name)) is None
