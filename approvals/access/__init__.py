@@ -30,6 +30,7 @@ from approvals.access.callers import (
     proved_by,
 )
 from approvals.access.catalogs import ReadableCatalogs, catalog_question, may_read_catalog, readable_catalogs
+from approvals.access.deputies import SeenDeputy, ended_bindings, ending_deputies
 from approvals.access.identity import (
     FoundIdentity,
     acting_as,
@@ -90,6 +91,7 @@ __all__ = [
     "Question",
     "ReadableCatalogs",
     "Scope",
+    "SeenDeputy",
     "acting_as",
     "acting_of",
     "also_known_as",
@@ -103,6 +105,8 @@ __all__ = [
     "catalog_question",
     "check_fresh",
     "each_once",
+    "ended_bindings",
+    "ending_deputies",
     "find_identity",
     "groups_limit",
     "has_proved_all",

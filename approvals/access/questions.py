@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 
@@ -15,6 +15,7 @@ from django.core.cache import cache
 
 from approvals import models
 from approvals.access.caller import Caller
+from approvals.access.deputies import binding_named, deputies_by_binding
 from approvals.access.identity import FoundIdentity, find_identity
 from approvals.access.port import kubernetes
 from approvals.errors import CouldNotAsk, NotAllowed, ProofTooOld, Refused
@@ -44,6 +45,7 @@ class Permission:
 
     `server_words` are the authorizer's: they name the role and the binding, which are values of those (S27).
     `refused` says why nobody was asked: the caller is nobody on that cluster, or proved it too long ago.
+    `deputy_words` say whose deputy they are and until when, where they may as one.
     """
 
     allowed: bool
@@ -53,6 +55,7 @@ class Permission:
     could_ask: bool = True
     server_words: str = ""
     refused: Refused | None = None
+    deputy_words: str = ""
 
     @property
     def is_too_old(self) -> bool:
@@ -210,7 +213,27 @@ class Question:
 
 
 def ask_for(identity: Identity, cluster: models.Cluster, request: AccessRequest, *, fresh: bool) -> Permission:
-    """Ask Kubernetes for `identity`; with `fresh` the answer never comes from the cache, nor from a silence before."""
+    """Ask Kubernetes for `identity`; with `fresh` the answer never comes from the cache, nor from a silence before.
+
+    What somebody may as a deputy whose time is over they may not, whether or not Kubernetes has noticed (S52).
+    """
+    return _until_end(_ask(identity, cluster, request, fresh=fresh), cluster)
+
+
+def _until_end(answer: Permission, cluster: models.Cluster) -> Permission:
+    """The same with whose deputy they are and until when, where they may as a deputy; a no where that is over."""
+    binding = binding_named(answer.server_words) if answer.allowed else ""
+    if not binding or answer.identity is None:
+        return answer
+    known, who = deputies_by_binding(cluster).get(binding), answer.identity.username
+    if known is None or known.deputy.user != who:
+        words = f"{who} may do this as a deputy only, and that has ended or is not known here (binding {binding})"
+        return replace(answer, allowed=False, words=words, server_words="")
+    told = f"deputy of {known.deputy.deputy_for} until {known.end:%Y-%m-%d %H:%M} UTC"
+    return replace(answer, words=f"{answer.words} as {told}", deputy_words=told)
+
+
+def _ask(identity: Identity, cluster: models.Cluster, request: AccessRequest, *, fresh: bool) -> Permission:
     key, silence = _cache_key(identity, cluster, request), f"silent:{cluster.pk}"
     if not fresh:
         known = cache.get_many((key, silence))
@@ -257,11 +280,11 @@ def ask_all(questions: Sequence[Question], *, fresh: bool = False) -> list[Permi
     elif unknown:
         with ThreadPoolExecutor(min(PARALLEL, len(unknown))) as pool:
             known.update(zip(unknown, pool.map(partial(_asked, fresh=fresh), unknown.values()), strict=True))
-    return [known[key] for key in keys]
+    return [_until_end(known[key], one.cluster) for key, one in zip(keys, questions, strict=True)]
 
 
 def _asked(one: Question, *, fresh: bool) -> Permission:
-    return ask_for(one.identity, one.cluster, one.request, fresh=fresh)
+    return _ask(one.identity, one.cluster, one.request, fresh=fresh)
 
 
 def _could_not_ask(identity: Identity, error: str) -> Permission:

@@ -65,6 +65,7 @@ DECIDING = {
     ("api-policy", "create"),
     ("api-policy", "update"),
     ("api-policy", "destroy"),
+    ("api-cluster", "switch_guard"),
     *((f"api-{kind.slug}", action) for kind in KINDS for action in ("create", "update", "destroy")),
     ("api-finding-exceptions", "confirm"),
 }

@@ -118,6 +118,7 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
         for action in ("approve_ring", "take_out", "end_order")
     },
     ("api-cluster", "calendar"): (errors.NotAllowed,),
+    ("api-cluster", "switch_guard"): (errors.NotAllowed, errors.InvalidInput),
     ("api-catalog", "comparison"): (errors.NotAllowed, errors.InvalidInput),
     ("api-catalog", "compare"): (errors.NotAllowed, errors.InvalidInput, errors.TooMany),
     ("api-token", "prove"): (errors.NotAllowed,),

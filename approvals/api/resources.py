@@ -255,6 +255,17 @@ class ClusterViewSet(ClusterScoped):
         access.may(caller_of(request), cluster, "list", resource=ChangeWindow.plural).check()
         return Response(write_calendar(cluster.name, windows_of(cluster), database_now()))
 
+    @extend_schema(request=shapes.SwitchInput, responses=shapes.PolicySerializer)
+    @action(detail=True, methods=["put"], url_path=r"built-in-guards/(?P<guard>[a-z0-9-]+)", url_name="guard")
+    def switch_guard(self, request: Http, guard: str, **_: Any) -> Response:
+        """Switch a built-in guard on or off for the cluster; you need `approve` on all its deployments. The list of
+        policies has these guards."""
+        wish = valid(shapes.SwitchInput(data=request.data))
+        made = services.switch_guard(
+            by=caller_of(request), cluster=self.get_object(), name=guard, is_active=wish["is_active"], via=VIA
+        )
+        return Response(shapes.PolicySerializer(made).data)
+
 
 class AuditViewSet(ClusterScoped):
     serializer_class = shapes.AuditSerializer
@@ -394,6 +405,12 @@ class DeploymentViewSet(ClusterScoped):
         rows = self.paginate_queryset(found)
         context = {"may_see": lambda row: (not row.fields and not row.server_words) or sight.may_see(lists.ref_of(row))}
         return self.get_paginated_response(shapes.DriftSerializer(rows, many=True, context=context).data)
+
+    @extend_schema(responses=shapes.NextOpeningsSerializer)
+    @action(detail=True)
+    def windows(self, request: Http, **_: Any) -> Response:
+        """When the deployment may be applied next, by the change windows of its cluster."""
+        return Response(shapes.NextOpeningsSerializer(services.next_openings(self.get_object())).data)
 
 
 class RequestViewSet(ClusterScoped):

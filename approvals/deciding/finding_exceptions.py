@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Self
 
@@ -89,7 +89,7 @@ class FindingException(DecidingKind):
             subject=fields.text("subject", default="", longest=600),
             fingerprint=fields.text("fingerprint", default="", longest=80),
             max_severity=fields.choice("maxSeverity", ACCEPTABLE, default=str(Severity.DANGEROUS)),
-            expires=_read_end(fields),
+            expires=fields.moment("expires", example="2027-03-31T00:00:00Z"),
             selector=Selector.read(fields.inner("selector")),
             when=fields.text("when", default="", longest=MAX_EXPRESSION),
         )
@@ -145,17 +145,6 @@ class FindingException(DecidingKind):
 
     def next_change(self, now: datetime) -> datetime | None:
         return self.expires if self.expires > now else None
-
-
-def _read_end(fields: SpecFields) -> datetime:
-    text = fields.text("expires", longest=40)
-    try:
-        found = datetime.fromisoformat(text)
-        if found.tzinfo is not None:
-            return found.astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass
-    raise fields.refuse("expires", f"is {text!r}; expected a time with its zone, such as 2027-03-31T00:00:00Z")
 
 
 def _is_secret(ref: Mapping[str, Any] | None) -> bool:

@@ -76,6 +76,8 @@ class DecidingKind(ABC):
         False  # whether it counts only once people stand behind it (ledger.deciding.confirmations)
     )
     has_description: ClassVar[bool] = True
+    # Why pages and REST neither make nor change one, and who does; "" where they do.
+    written_by: ClassVar[str] = ""
     # Where the spec has its selector, and which parts of it; whether it has `when` as well.
     selector_place: ClassVar[str] = "selector"
     selector_parts: ClassVar[tuple[str, ...]] = SELECTOR_PARTS
@@ -116,6 +118,11 @@ class DecidingKind(ABC):
         """What it asks for, in a few words: the column of lists, and `status.summary` in the cluster."""
 
     @property
+    def selects(self) -> str:
+        """What it is about, in a few words."""
+        return self.selector.words
+
+    @property
     def expressions(self) -> tuple[SpecExpression, ...]:
         return (SpecExpression("spec.when", self.when),) if self.when else ()
 
@@ -148,6 +155,10 @@ class DecidingKind(ABC):
     def why_not_confirmable(self, now: datetime) -> str:
         """Why nobody can confirm it as it is; "" where somebody can."""
         return "" if self.needs_people else f"{self.plural_words()} need no confirmation"
+
+    def ends_at(self, since: datetime) -> datetime | None:
+        """When Pratique deletes one that was made at `since`; None where it does not."""
+        return None
 
     def next_change(self, now: datetime) -> datetime | None:
         """When it says something else without being written, such as a window that opens; None where never."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -34,6 +35,17 @@ class SpecFields:
         if not isinstance(found, str) or len(found) > longest or "\0" in found:
             raise self._wrong(name, found, f"a text of at most {longest} characters")
         return found
+
+    def moment(self, name: str, *, example: str) -> datetime:
+        """A time that names its zone, in UTC."""
+        text = self.text(name, longest=40)
+        try:
+            found = datetime.fromisoformat(text)
+            if found.tzinfo is not None:
+                return found.astimezone(UTC)
+        except (ValueError, OverflowError):
+            pass
+        raise self._wrong(name, text, f"a time with its zone, such as {example}")
 
     def choice(self, name: str, allowed: Collection[str], *, default: str) -> str:
         found = self.text(name, default=default)

@@ -321,6 +321,11 @@ def read_windows(request: Request, api: Api) -> Windows:
     return windows_of(request, [_live(obj, now) for obj in objects])
 
 
+def seen_windows(request: Request) -> Windows:
+    """The same as the watch saw them last: for who wants to know, not for what is applied. Raises TooManyRules."""
+    return windows_of(request, seen_objects(request.deployment.cluster, ChangeWindow))
+
+
 def windows_of(request: Request, objects: Collection[SeenObject]) -> Windows:
     """Those of these change windows that select a request."""
     if not objects:

@@ -24,6 +24,7 @@ class Decider:
     words: str
     signed_in_as: str
     server_words: str = ""
+    deputy_words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Checked:
     may_use_account: bool
     doubt: str = ""
     override: str = ""
+    deputy_words: str = ""
 
 
 def check_reviewer(by: Caller, request: Request) -> Checked:
@@ -46,7 +48,8 @@ def check_reviewer(by: Caller, request: Request) -> Checked:
     cluster = request.deployment.cluster
     account, proof = access.may_use_account(decider.identity, request), access.proved_on(by, cluster)
     words, person = decider.server_words or decider.words, access.person_of(by, cluster)
-    return Checked(decider.identity, words, person, proof.issuer, proof.subject, account.allowed)
+    found = Checked(decider.identity, words, person, proof.issuer, proof.subject, account.allowed)
+    return replace(found, deputy_words=decider.deputy_words)
 
 
 def check_decider(by: Caller, deployment: BundleDeployment) -> Decider:
@@ -62,7 +65,8 @@ def check_decider(by: Caller, deployment: BundleDeployment) -> Decider:
             f"{permission.identity.username} is a machine account, another system: name or a member of "
             "system:masters, and those cannot review"
         )
-    return Decider(permission.identity, permission.words, by.name, permission.server_words)
+    words, deputy_words = permission.server_words, permission.deputy_words
+    return Decider(permission.identity, permission.words, by.name, words, deputy_words)
 
 
 def check_breaker(by: Caller, request: Request) -> Checked:

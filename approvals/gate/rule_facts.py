@@ -7,13 +7,14 @@ from dataclasses import replace
 from functools import partial
 from itertools import groupby
 
+from approvals import access
 from approvals.clock import database_now
 from approvals.deciding.approval_rules import ApprovalRule
 from approvals.deciding.kinds import SeenObject
 from approvals.gate.deciding_objects import list_selecting
 from approvals.gate.facts import EarlierRule, RuleFacts
 from approvals.gate.live_spec import learn
-from approvals.models import KubernetesIdentity, Report, Request
+from approvals.models import Cluster, KubernetesIdentity, Report, Request
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import UnknownKind
@@ -45,7 +46,7 @@ def _with_people(request: Request, found: list[RuleFacts], reach: Callable[[], A
     )
     known = KubernetesIdentity.objects.filter(cluster=request.cluster_id, user__is_active=True)
     unknown = groups - {group for has in known.values_list("groups", flat=True) for group in has} if groups else groups
-    holders = learn(partial(_holders_of, reach, roles)) if roles else None
+    holders = learn(partial(_holders_of, request.deployment.cluster, reach, roles)) if roles else None
 
     def about(facts: RuleFacts) -> RuleFacts:
         parts = facts.rule.require if facts.rule else ()
@@ -56,14 +57,19 @@ def _with_people(request: Request, found: list[RuleFacts], reach: Callable[[], A
     return tuple(map(about, found))
 
 
-def _holders_of(reach: Callable[[], Api], roles: Collection[str]) -> Mapping[str, frozenset[str]]:
-    """Who holds each of these ClusterRoles in the whole cluster, as `User NAME` and `Group NAME`."""
+def _holders_of(cluster: Cluster, reach: Callable[[], Api], roles: Collection[str]) -> Mapping[str, frozenset[str]]:
+    """Who holds each of these ClusterRoles in the whole cluster, as `User NAME` and `Group NAME`; a deputy until the
+    end."""
     api = reach()
     resource = api.resource_of(RBAC_GROUP, "v1", "ClusterRoleBinding")
     if resource is None:
         raise UnknownKind("the cluster serves no ClusterRoleBinding")
     found: dict[str, frozenset[str]] = {role: frozenset() for role in roles}
-    for binding in api.snapshot(resource).objects:
+    bindings = api.snapshot(resource).objects
+    ended = access.ended_bindings(cluster, [str(binding["metadata"]["name"]) for binding in bindings])
+    for binding in bindings:
+        if binding["metadata"]["name"] in ended:
+            continue
         role = binding["roleRef"]["name"]
         if role in found and binding["roleRef"]["kind"] == "ClusterRole":
             found[role] |= {f"{subject['kind']} {subject['name']}" for subject in binding.get("subjects") or ()}

@@ -168,6 +168,13 @@ class Review(models.Model):
     # [{fingerprint, reason}]: findings of this round that the reviewer accepts, so that guards look past them.
     waives = models.JSONField(default=list)
     access_reason = models.TextField(blank=True, help_text="the API server's words when it allowed this")
+    deputy_words = models.CharField(
+        max_length=300,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="whose deputy they were then and until when, if they could decide by that",
+    )
     override_reason = models.TextField(blank=True, help_text="its words when it allowed to waive")
     replaces = models.OneToOneField(
         "self",

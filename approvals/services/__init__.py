@@ -63,6 +63,7 @@ from approvals.services.policies.objects import (
     move_policy,
     stop_changes,
 )
+from approvals.services.policies.openings import NextOpenings, next_openings
 from approvals.services.policies.replays import PolicyReplay, ReplayRow, read_document, replay_policy
 from approvals.services.policies.rows import (
     disable_policy,
@@ -129,6 +130,7 @@ __all__ = [
     "DependencyOffer",
     "GroupReport",
     "MemberResult",
+    "NextOpenings",
     "PolicyReplay",
     "Proved",
     "Replacing",
@@ -195,6 +197,7 @@ __all__ = [
     "may_change_policy",
     "may_write_policies",
     "move_policy",
+    "next_openings",
     "page_of",
     "pause_deployment",
     "prove",

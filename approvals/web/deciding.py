@@ -161,7 +161,7 @@ def index(http: HttpRequest, *, slug: str) -> HttpResponse:
         ],
         "calendars": shown if kind is ChangeWindow else [],
         "hidden": [(cluster, answer) for cluster, answer in answers.items() if not answer.allowed],
-        "may_write": any(_may(http, cluster, "create", kind).allowed for cluster in shown),
+        "may_write": not kind.written_by and any(_may(http, cluster, "create", kind).allowed for cluster in shown),
     }
     return page(http, "deciding/rules.html", facts)
 
@@ -224,6 +224,8 @@ def _facts_of_kind(http: HttpRequest, kind: type[DecidingKind], row: DecidingObj
 @signed_in
 def new(http: HttpRequest, *, slug: str) -> HttpResponse:
     kind = _kind(slug)
+    if kind.written_by:
+        raise Http404
     return _save(http, DecidingForm(kind, readable(http), http.POST or None))
 
 
@@ -231,6 +233,8 @@ def new(http: HttpRequest, *, slug: str) -> HttpResponse:
 @signed_in
 def edit(http: HttpRequest, *, slug: str, cluster: str, name: str) -> HttpResponse:
     kind, row = _find(http, slug, cluster, name)
+    if kind.written_by:
+        raise Http404
     form = DecidingForm(kind, [row.cluster], http.POST or None, known=row, initial=initial_of(row, kind))
     return _save(http, form)
 

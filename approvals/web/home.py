@@ -10,8 +10,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from approvals import access, services
-from approvals.access import Caller
+from approvals.access import Caller, SeenDeputy
 from approvals.clock import database_now
+from approvals.deciding.deputies import Deputy
 from approvals.deciding.finding_exceptions import FindingException
 from approvals.errors import InvalidInput
 from approvals.models import Cluster
@@ -66,6 +67,7 @@ def _list(http: HttpRequest) -> Followed:
         "clusters": clusters,
         "owed": debts.owed_on(clusters)[:MOST_OWED],
         "ending": _ending(caller, clusters),
+        "deputies": _deputies(caller, clusters),
     }
     body = part_of(http, "workspace/_news.html", facts)
     return Followed("home", reverse("news-list"), SECONDS, body)
@@ -80,6 +82,16 @@ def _ending(caller: Caller, clusters: Collection[Cluster]) -> list[EndingExcepti
         return access.may(caller, where, "update", resource=FindingException.plural, name=name).allowed
 
     return list(filter(may_write, found))
+
+
+def _deputies(caller: Caller, clusters: Collection[Cluster]) -> list[SeenDeputy]:
+    """The deputies that end soon and that the viewer may get."""
+    found = access.ending_deputies(clusters)[:MOST_ENDING]
+
+    def may_get(one: SeenDeputy) -> bool:
+        return access.may(caller, one.row.cluster, "get", resource=Deputy.plural, name=one.row.name).allowed
+
+    return list(filter(may_get, found))
 
 
 def _waiting(caller: Caller, clusters: Collection[Cluster]) -> tuple[str, list[ListedRequest]]:

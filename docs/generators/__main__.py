@@ -37,6 +37,7 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "docs/reference/approvalrule.md": crds.approvalrule,
         "docs/reference/changewindow.md": crds.changewindow,
         "docs/reference/findingexception.md": crds.findingexception,
+        "docs/reference/deputy.md": crds.deputy,
         "docs/reference/externalcheck.md": crds.externalcheck,
         "docs/reference/approvalpolicy.md": crds.approvalpolicy,
         "docs/reference/bundledeploymentrequest.md": crds.bundledeploymentrequest,

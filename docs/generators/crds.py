@@ -97,6 +97,14 @@ def findingexception() -> str:
     )
 
 
+def deputy() -> str:
+    return _page(
+        "deputies.yaml",
+        "A Deputy says that somebody holds a ClusterRole for another person until a time, and owns the binding that "
+        "gives it. [Deputies](../reviewing/deputies.md) says how to make one, and when their approvals count.",
+    )
+
+
 def externalcheck() -> str:
     return _page(
         "externalchecks.yaml",

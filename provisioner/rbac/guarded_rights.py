@@ -37,6 +37,7 @@ OWN_RESOURCES = (
     "approvalpolicies",
     "externalchecks",
     "findingexceptions",
+    "deputies",
 )
 OWN_SUBRESOURCES = ("status", "finalizers")
 READING = frozenset({"get", "list", "watch"})

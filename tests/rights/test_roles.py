@@ -26,6 +26,7 @@ WRITTEN = (
     "approvalpolicies",
     "externalchecks",
     "findingexceptions",
+    "deputies",
 )
 KNOWN = Registered(
     people=frozenset({"rita", "alice", ROBOT, "system:admin"}),

@@ -9,6 +9,7 @@ from approvals.api.serializers.accounts import (
     NewTokenSerializer,
     PolicySerializer,
     ProveInput,
+    SwitchInput,
     TokenSerializer,
 )
 from approvals.api.serializers.catalogs import (
@@ -39,6 +40,7 @@ from approvals.api.serializers.deployments import (
     DeploymentSerializer,
     DriftSerializer,
     KeptValueSerializer,
+    NextOpeningsSerializer,
     PauseInput,
     ReinstateInput,
     RevisionSerializer,
@@ -107,6 +109,7 @@ __all__ = [
     "MemberResultsSerializer",
     "NewPolicyInput",
     "NewTokenSerializer",
+    "NextOpeningsSerializer",
     "OrderReasonInput",
     "OutcomeSerializer",
     "PackageSerializer",
@@ -133,6 +136,7 @@ __all__ = [
     "SetReviewInput",
     "SetSummariesSerializer",
     "SpecInput",
+    "SwitchInput",
     "TakeOutInput",
     "TokenSerializer",
     "WithdrawInput",

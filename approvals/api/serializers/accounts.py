@@ -98,6 +98,10 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
         return policy_identity(policy).username if policy.kind == Policy.Kind.GRANT else ""
 
 
+class SwitchInput(serializers.Serializer[Any]):
+    is_active = serializers.BooleanField()
+
+
 class AuditSerializer(serializers.ModelSerializer[AuditEntry]):
     facts = serializers.SerializerMethodField()
     hash = serializers.SerializerMethodField(help_text="empty for entries of earlier versions")

@@ -210,6 +210,18 @@ class DriftSerializer(serializers.ModelSerializer[Drift]):
         return "" if self.get_is_hidden(row) else row.server_words
 
 
+class OpeningSerializer(serializers.Serializer[Any]):
+    begins_at = serializers.DateTimeField()
+    ends_at = serializers.DateTimeField(allow_null=True, help_text="null if it does not end within a year")
+
+
+class NextOpeningsSerializer(serializers.Serializer[Any]):
+    request = serializers.IntegerField(help_text="number of the latest request with a report: what is in it selects")
+    is_open = serializers.BooleanField(help_text="whether it can be applied now, as far as change windows decide")
+    why = serializers.CharField(help_text="what is against it now; empty if nothing is")
+    openings = OpeningSerializer(many=True, help_text="the next five within a year; the first has begun if it is open")
+
+
 class ChangeWordsInput(serializers.Serializer[Any]):
     """Why a change is made; kept with its request, and written into annotations of the BundleDeployment."""
 

@@ -63,6 +63,7 @@ class ReviewSerializer(serializers.ModelSerializer[Review]):
             "incident",
             "channel",
             "username",
+            "deputy_words",
             "groups",
             "acknowledges",
             "waives",

@@ -161,6 +161,8 @@ def _check_spec(
 
     Who writes a grant must hold `approve` on what it selects, also where no admission policy of the cluster asks (S46).
     """
+    if kind.written_by:
+        raise InvalidInput(kind.written_by, field="kind")
     try:
         found = kind.parse(spec)
         deciding_objects.check_expressions(found)

@@ -7,20 +7,24 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from approvals import audit
 from approvals.access.port import connect
 from approvals.clock import database_now
-from approvals.deciding.kinds import DecidingKind, ReadyState
+from approvals.deciding.kinds import VERSION, DecidingKind, ReadyState
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
 from approvals.gate.rights import UNKNOWN_AUTHOR
 from approvals.ledger import claims
+from approvals.ledger.deciding import deciding_objects
 from approvals.ledger.deciding.confirmations import ready_state
 from approvals.ledger.deciding.deciding_objects import check_expressions, look_again, postpone_showing, record_shown
 from approvals.models import DecidingObject
 from approvals.steps.mirroring.conditions import Condition
 from approvals.steps.mirroring.mirror import GROUP_VERSION, apply_status
 from approvals.working import Recurring, WorkStep
-from provisioner.errors import PratiqueError, WorkerDied
+from provisioner.api_groups import OWN_GROUP
+from provisioner.errors import PratiqueError, PreconditionFailed, WorkerDied
+from provisioner.values import ObjectRef
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +43,9 @@ class ShowDecidingObject(Recurring):
             return False
         now = database_now()
         known, problem = read_object(row)
+        if known and (end := known.ends_at(row.changed_at)) and end <= now:
+            _delete_ended(row)
+            return False
         status = status_of(row, known, problem, now)
         about = {"name": row.name, "uid": row.uid}
         obj = {"apiVersion": GROUP_VERSION, "kind": row.kind, "metadata": about, "status": status}
@@ -48,7 +55,9 @@ class ShowDecidingObject(Recurring):
             logger.warning("could not show a status", extra={"object": row.name, "kind": row.kind, "code": exc.code})
             postpone_showing(row)
             return False
-        record_shown(row, status, problem=problem, again_at=known.next_change(now) if known else None)
+        moments = (known.next_change(now), known.ends_at(row.changed_at)) if known else ()
+        again_at = min((moment for moment in moments if moment), default=None)
+        record_shown(row, status, problem=problem, again_at=again_at)
         if known and known.needs_people and _ready_of(status) != _ready_of(row.status):
             look_again(row.cluster)
         return False
@@ -58,6 +67,19 @@ class ShowDecidingObject(Recurring):
 
     def say(self, error: WorkerDied) -> None:
         logger.error("a status is not shown", extra={"object_id": self.key, "error": str(error)})
+
+
+def _delete_ended(row: DecidingObject) -> None:
+    """Delete exactly the object that was seen; where the cluster does not do it, the sweep tries again."""
+    try:
+        connect(row.cluster).delete(ObjectRef(OWN_GROUP, VERSION, row.kind, "", row.name), uid=row.uid)
+    except PreconditionFailed:
+        pass  # another one of its name: the watch tells of both
+    except PratiqueError as exc:
+        logger.warning("could not delete what ended", extra={"object": row.name, "kind": row.kind, "code": exc.code})
+        postpone_showing(row)
+        return
+    deciding_objects.forget(cluster=row.cluster, uid=row.uid, actor=audit.MACHINE)
 
 
 def read_object(row: DecidingObject) -> tuple[DecidingKind | None, str]:

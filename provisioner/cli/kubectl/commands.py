@@ -17,6 +17,7 @@ from provisioner.cli.explain import explained
 from provisioner.cli.kubectl import apis, bundles, catalogs, grants, needs, policies, rukpak, sets
 from provisioner.cli.kubectl.break_glass import break_glass
 from provisioner.cli.kubectl.cluster import add_cluster, advice_for, bare_name, with_options_behind
+from provisioner.cli.kubectl.deciding import confirmations, deputies, guards, rules, stops
 from provisioner.cli.kubectl.decisions import decide, pause, resume, rollback, rotate
 from provisioner.cli.kubectl.login import BACK_SECONDS, login, logout
 from provisioner.cli.kubectl.requests import diff, history, list_requests, show
@@ -43,6 +44,7 @@ exit status
   1    decisions: the review did not count; diff: there are differences;
        preview: there are findings; convert: you must complete the output;
        policy: a request would have been held or approved;
+       confirm: the exception does not count yet;
        apis: no API matches; rbac: something other than rights is in the way
   2    an error, or wrong usage
   130  interrupted
@@ -320,6 +322,13 @@ COMMANDS: tuple[Command, ...] = (
     Command("accept", "accept a break-glass afterwards", _add_decision("Accept"), decide, _DECIDE_EPILOG),
     Command("object", "object to a break-glass afterwards", _add_decision("Object"), decide, _DECIDE_EPILOG),
     Command("set", sets.HELP, sets.add, sets.run, sets.EPILOG),
+    Command("rules", rules.RULES_HELP, rules.add_rules, rules.show_rules, rules.RULES_EPILOG),
+    Command("window", rules.WINDOW_HELP, rules.add_window, rules.show_window, rules.WINDOW_EPILOG),
+    Command("stop", stops.STOP_HELP, stops.add_stop, stops.stop, stops.STOP_EPILOG),
+    Command("start", stops.START_HELP, stops.add_start, stops.start, stops.START_EPILOG),
+    Command("deputy", deputies.HELP, deputies.add, deputies.run, deputies.EPILOG),
+    Command("guard", guards.HELP, guards.add, guards.run, guards.EPILOG),
+    Command("confirm", confirmations.HELP, confirmations.add, confirmations.confirm, confirmations.EPILOG),
     Command("needs", needs.HELP, needs.add, needs.show_needs, needs.EPILOG),
     Command("history", "list the requests of a BundleDeployment, latest first", _add_history, history),
     Command("rollback", "request the content of an earlier revision", _add_rollback, rollback),

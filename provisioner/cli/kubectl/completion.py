@@ -35,7 +35,7 @@ FILES, NO_FILES = ":0", ":4"
 # Names come from bundles, and the scripts of kubectl before 1.34 have the shell expand what is proposed.
 HARMLESS = re.compile(r"[A-Za-z0-9._:/@=+-]+", re.ASCII)
 DECIDING = ("approve", "deny", "request-changes")
-OF_REQUESTS = ("show", "diff", *DECIDING)
+OF_REQUESTS = ("show", "diff", "rules", *DECIDING)
 OF_DEPLOYMENTS = ("history", "rollback", "rotate", "pause", "resume", "grant")
 OF_FILES = ("preview", "convert", "rbac")
 SUBJECTS = ("user:", "group:", "serviceaccount:")

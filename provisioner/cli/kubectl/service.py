@@ -57,6 +57,9 @@ class Service:
     def post(self, path: str, body: Mapping[str, object]) -> Any:
         return self._send("POST", path, body)
 
+    def put(self, path: str, body: Mapping[str, object]) -> Any:
+        return self._send("PUT", path, body)
+
     def delete(self, path: str) -> None:
         self._send("DELETE", path, None)
 

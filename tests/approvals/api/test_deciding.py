@@ -102,3 +102,11 @@ def test_a_finding_exception_counts_once_a_second_person_confirms_it_and_the_rep
     (accepted,) = first["accepted"]
     assert (accepted["exception"], accepted["by"], accepted["ticket"]) == ("web", "ada and carla", "SEC-1")
     assert "accepted" not in second
+
+
+def test_S52_a_deputy_is_not_made_over_rest(env: World, call: Call) -> None:
+    spec = {"user": "dora", "deputyFor": "ada", "clusterRole": "r", "until": "2099-01-01T00:00:00Z"}
+    refused = call(env.ada, "post", "clusters/prod/deputies", {"name": "dora", "spec": spec})
+    assert (refused.status_code, problem_of(refused)["code"]) == (422, "invalid-input")
+    assert "kubectl pratique deputy" in problem_of(refused)["detail"]
+    assert "dora" not in env.kubernetes.objects

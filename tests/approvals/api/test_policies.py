@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from approvals.ledger.deciding import policy_rows
 from approvals.models import Policy, PolicyEvaluation, Request
 from tests.approvals.api.conftest import Call, problem_of
 from tests.support.approvals import scene, world
@@ -161,3 +162,19 @@ def test_a_draft_that_is_wrong_is_refused_with_its_place(
     problem = problem_of(call(env.ada, "post", "policy-tests", {"policy": draft}))
     assert (problem["status"], problem["code"]) == (422, "invalid-input")
     assert place in problem["detail"]
+
+
+def test_a_built_in_guard_is_switched_off_for_a_cluster_by_whom_may_approve_all_of_it(
+    env: World, settings: Any, call: Call
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "BUILT_IN_GUARDS": ["hold-unknown"]}
+    policy_rows.keep_built_in(env.cluster)
+    address, off = "clusters/prod/built-in-guards/hold-unknown", {"is_active": False}
+    env.kubernetes.allow("bert", "get")
+    assert problem_of(call(env.bert, "put", address, off))["code"] == "not-allowed"
+    assert problem_of(call(env.ada, "put", address, {}))["code"] == "invalid-input"
+    assert problem_of(call(env.ada, "put", "clusters/prod/built-in-guards/routine", off))["code"] == "not-found"
+    said = json.loads(call(env.ada, "put", address, off).content)
+    assert (said["name"], said["is_built_in"], said["is_active"]) == ("hold-unknown", True, False)
+    (listed,) = json.loads(call(env.ada, "get", "policies").content)["results"]
+    assert (listed["name"], listed["is_active"]) == ("hold-unknown", False)

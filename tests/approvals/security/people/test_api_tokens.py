@@ -49,6 +49,7 @@ SCOPES = {
     ("POST", "policies"): "decide",
     ("PUT", "policies/routine"): "decide",
     ("DELETE", "policies/routine"): "decide",
+    ("PUT", "clusters/prod/built-in-guards/hold-unknown"): "decide",
 }
 
 

@@ -92,6 +92,9 @@ def recording() -> Iterator[Recorder]:
         def do_POST(self) -> None:
             self.do_GET()
 
+        def do_PUT(self) -> None:
+            self.do_GET()
+
         def do_DELETE(self) -> None:
             self.do_GET()
 
