@@ -65,6 +65,10 @@ DECIDING = {
     ("api-policy", "create"),
     ("api-policy", "update"),
     ("api-policy", "destroy"),
+    *(
+        ("api-notification-target", action)
+        for action in ("create", "update", "destroy", "secret", "test", "send_again")
+    ),
     *((f"api-{kind.slug}", action) for kind in KINDS for action in ("create", "update", "destroy")),
     ("api-finding-exceptions", "confirm"),
 }

@@ -49,6 +49,12 @@ SCOPES = {
     ("POST", "policies"): "decide",
     ("PUT", "policies/routine"): "decide",
     ("DELETE", "policies/routine"): "decide",
+    ("POST", "notification-targets"): "decide",
+    ("PUT", "notification-targets/hook"): "decide",
+    ("DELETE", "notification-targets/hook"): "decide",
+    ("POST", "notification-targets/hook/secret"): "decide",
+    ("POST", "notification-targets/hook/test"): "decide",
+    ("POST", "notification-targets/hook/deliveries/1/send-again"): "decide",
 }
 
 
