@@ -194,7 +194,7 @@ def _grant_clusters(by: Caller, clusters: Iterable[str]) -> list[str]:
     `by` see. Raises a Refused where one that is named is not among them, where none is, and where nobody can tell.
     """
     wanted = list(clusters) or ["*"]
-    readable = {}
+    readable: dict[str, Cluster] = {}
     for cluster, permission in access.read_answers(by):
         if any(fnmatch.fnmatchcase(cluster.name, glob) for glob in wanted):
             if not permission.could_ask:

@@ -19,8 +19,8 @@ from approvals.services.notifications import targets
 from approvals.steps.notifications import SendNotifications, SpreadEvents
 from approvals.working import do
 from tests.support.approvals.fixtures import World
-from tests.support.notification_targets import happened, target_row
 from tests.support.approvals.world import acting
+from tests.support.notification_targets import happened, target_row
 from tests.support.servers.http import Asked, FileServer, Reply
 
 

@@ -14,8 +14,8 @@ from approvals.services.notifications import targets
 from provisioner.values import Identity
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
-from tests.support.notification_targets import target_row
 from tests.support.approvals.world import acting
+from tests.support.notification_targets import target_row
 
 URL = "https://hooks.example.com/pratique"
 WISH: dict[str, Any] = {
