@@ -104,8 +104,8 @@ def send_check_run(run_id: int) -> None:
 
 
 @shared_task(name="approvals.spread_events")
-def spread_events() -> None:
-    do(SpreadEvents())
+def spread_events(key: int) -> None:
+    do(SpreadEvents(key))
 
 
 @shared_task(name="approvals.send_notifications")
@@ -199,7 +199,7 @@ def sweep() -> None:
         wake.deployment(pk)
     _sweep_references(now)
     if notifications.is_anything_to_spread():
-        spread_events.delay()
+        wake.events()
     for pk in notifications.targets_due(now):
         wake.notifications(pk)
 

@@ -157,6 +157,29 @@ def test_a_target_that_is_away_rests_and_gets_all_in_order_once_it_is_back(
     assert (hook.failures, hook.rests_until) == (0, None)
 
 
+def test_what_failed_while_a_target_was_away_is_sent_as_soon_as_something_else_arrives(
+    request_: Request, hook: NotificationTarget
+) -> None:
+    spread()
+    NotificationDelivery.objects.all().delete()
+    first = happened("request.start", request=request_)
+    happened("drift.found", deployment=request_.deployment)
+    spread()
+    NotificationDelivery.objects.filter(event=first).update(attempts=5)
+    now = database_now()
+    failed = next_delivery(hook.pk, now)
+    assert failed is not None
+    note_result(failed, BAD)
+    assert next_delivery(hook.pk, now) is None, "the target rests"
+    with time_machine.travel(now + timedelta(seconds=10), tick=False):
+        other = next_delivery(hook.pk, database_now())
+        assert other is not None
+        note_result(other, PostResult(status=200))
+        again = next_delivery(hook.pk, database_now())
+    assert again is not None
+    assert again.event_id == first
+
+
 def test_a_wait_that_is_asked_for_is_kept_and_gone_switches_the_target_off(
     request_: Request, hook: NotificationTarget
 ) -> None:

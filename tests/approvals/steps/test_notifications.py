@@ -174,7 +174,7 @@ def test_a_target_that_is_being_sent_to_or_is_away_delays_no_other(
     do(SpreadEvents())
     woken: list[int] = []
     monkeypatch.setattr("approvals.wake.notifications", woken.append)
-    monkeypatch.setattr(tasks.spread_events, "delay", lambda: woken.append(0))
+    monkeypatch.setattr("approvals.wake.events", lambda: woken.append(0))
     tasks.sweep()
     assert woken == [hook.pk, other.pk], "nothing is left to give to targets"
     # A worker is waiting for the first one's answer.
