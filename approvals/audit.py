@@ -14,6 +14,7 @@ from django.db import connection
 from django.utils import timezone
 
 from approvals.clock import database_now
+from approvals.events.outbox import put_event
 from approvals.models import AuditCheck, AuditEntry, BundleDeployment, Request
 from provisioner.cluster.drift import public_place
 
@@ -57,7 +58,9 @@ def record(
     request: Request | None = None,
     facts: Mapping[str, Any] | None = None,
 ) -> AuditEntry:
-    """Append one entry. Must run inside the transaction of the change that it tells of."""
+    """Append one entry, with its event where it is an occasion of one. Must run inside the transaction of the change
+    that it tells of.
+    """
     if not connection.in_atomic_block:
         raise RuntimeError("an audit entry belongs in the transaction of its change")
     hold_chain()
@@ -79,6 +82,7 @@ def record(
     )
     entry.hash = entry_hash(entry)
     entry.save(force_insert=True)
+    put_event(entry, request, about)
     return entry
 
 

@@ -11,7 +11,7 @@ Who takes several locks takes them in this order, whether by asking for the lock
 
 The order of a set is locked before all of these, and its members after the request. A catalog is locked alone, with no
 other row but its own editions and history: who follows it only reads it. So is an object that says how requests are
-decided.
+decided. A notification target is locked before the audit chain, and its deliveries are written under it.
 
 In another order two transactions wait for each other, and PostgreSQL ends one of them. Its foreign keys are a lock
 too, and the last one of all: at the commit, so after the audit chain, it locks (FOR KEY SHARE) every row that a new

@@ -16,7 +16,7 @@ from approvals.catalogs.schedule import catalogs_to_show, schedule_rereads
 from approvals.chat import deliveries
 from approvals.clock import database_now
 from approvals.errors import StoreUnavailable
-from approvals.ledger import claims, drifts, optionals, pivots, references, rollouts, strays
+from approvals.ledger import claims, drifts, notifications, optionals, pivots, references, rollouts, strays
 from approvals.ledger.deciding import deciding_objects
 from approvals.lifecycle import AT_WORK, OPEN, State
 from approvals.models import (
@@ -26,6 +26,7 @@ from approvals.models import (
     CheckRun,
     DecidingObject,
     FollowedPackage,
+    NotificationTarget,
     Request,
     Rollout,
 )
@@ -36,6 +37,7 @@ from approvals.steps.catalogs.comparison import CompareBundles
 from approvals.steps.catalogs.refresh import RefreshCatalog
 from approvals.steps.external_checks import SendCheckRun
 from approvals.steps.mirroring.deciding_status import ShowDecidingObject
+from approvals.steps.notifications import SendNotifications, SpreadEvents
 from approvals.steps.rollouts import LookAtRollout
 from approvals.steps.running.correct import correct
 from approvals.steps.source_checks import LookForUpgrades
@@ -102,6 +104,16 @@ def send_check_run(run_id: int) -> None:
     do(SendCheckRun(run_id))
 
 
+@shared_task(name="approvals.spread_events")
+def spread_events(key: int) -> None:
+    do(SpreadEvents(key))
+
+
+@shared_task(name="approvals.send_notifications")
+def send_notifications(target_id: int) -> None:
+    do(SendNotifications(target_id))
+
+
 @shared_task(name="approvals.compare_bundles")
 def compare_bundles(comparison_id: int) -> None:
     do(CompareBundles(comparison_id))
@@ -136,6 +148,8 @@ def clear() -> None:
     claims.forget_tasks(ShowDecidingObject.task, but=DecidingObject.objects.values("pk"))
     claims.forget_tasks(SendCheckRun.task, but=CheckRun.objects.filter(send_at__isnull=False).values("pk"))
     claims.forget_tasks(LookAtRollout.task, but=Rollout.objects.filter(ended_at=None).values("pk"))
+    notifications.clear_old(database_now())
+    claims.forget_tasks(SendNotifications.task, but=NotificationTarget.objects.values("pk"))
     comparisons.forget_expired_comparisons(database_now())
     forget_removed_history(database_now())
     claims.forget_tasks(CompareBundles.task, but=BundleComparison.objects.values("pk"))
@@ -186,6 +200,10 @@ def sweep() -> None:
     for pk in _unseen(now):
         wake.deployment(pk)
     _sweep_references(now)
+    if notifications.is_anything_to_spread():
+        wake.events()
+    for pk in notifications.targets_due(now):
+        wake.notifications(pk)
 
 
 def _unseen(now: datetime) -> list[int]:

@@ -81,6 +81,16 @@ def notice(request_id: int, occasion: str) -> None:
     transaction.on_commit(lambda: _send("approvals.tell", request_id, occasion))
 
 
+def events() -> None:
+    """Have a worker give new events to notification targets."""
+    transaction.on_commit(lambda: _send("approvals.spread_events", 0, priority=AFTER_REQUESTS))
+
+
+def notifications(target_id: int) -> None:
+    """Have a worker send what waits for a notification target; requests go first."""
+    transaction.on_commit(lambda: _send("approvals.send_notifications", target_id, priority=AFTER_REQUESTS))
+
+
 def delivery(delivery_id: int) -> None:
     """Have a worker act on a decision that came from a chat tool."""
     transaction.on_commit(lambda: _send("approvals.act_on_delivery", delivery_id))

@@ -56,14 +56,15 @@ class TryLater(PratiqueError):
 class Unreachable(TryLater):
     """A registry, host or API server did not answer in time, or answered that it cannot now (429, 5xx).
 
-    `retry_after_seconds` is how long the server asked us to wait, 0.0 if it did not say.
+    `retry_after_seconds` is how long the server asked us to wait, 0.0 if it did not say; `status` is that of its
+    answer to a request for a source, 0 if there was none.
     """
 
     code = "unreachable"
 
-    def __init__(self, message: str = "", *, retry_after_seconds: float = 0.0, server_words: str = ""):
+    def __init__(self, message: str = "", *, retry_after_seconds: float = 0.0, server_words: str = "", status: int = 0):
         super().__init__(message, server_words=server_words)
-        self.retry_after_seconds = retry_after_seconds
+        self.retry_after_seconds, self.status = retry_after_seconds, status
 
 
 class SourceTooSlow(Unreachable):

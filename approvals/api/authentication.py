@@ -66,6 +66,10 @@ DECIDING = {
     ("api-policy", "update"),
     ("api-policy", "destroy"),
     ("api-cluster", "switch_guard"),
+    *(
+        ("api-notification-target", action)
+        for action in ("create", "update", "destroy", "secret", "test", "send_again")
+    ),
     *((f"api-{kind.slug}", action) for kind in KINDS for action in ("create", "update", "destroy")),
     ("api-finding-exceptions", "confirm"),
 }

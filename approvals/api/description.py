@@ -111,6 +111,12 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
     ("api-policy", "update"): (*_WISHING, errors.NoVersion),
     ("api-policy", "destroy"): (*_WISHING, errors.NoVersion),
     ("api-policy-test", "create"): (errors.InvalidInput,),
+    ("api-notification-target", "create"): (*_WISHING, errors.TooMany),
+    ("api-notification-target", "update"): (*_WISHING, errors.NoVersion),
+    ("api-notification-target", "destroy"): (errors.NotAllowed, errors.NoVersion),
+    ("api-notification-target", "secret"): (errors.NotAllowed,),
+    ("api-notification-target", "test"): (errors.NotAllowed, errors.NotOpen),
+    ("api-notification-target", "send_again"): (errors.NotAllowed, errors.NotOpen),
     ("api-set", "review"): (errors.InvalidInput, errors.UnlikeMember),
     ("api-set", "order"): (errors.NotAllowed, errors.InvalidInput),
     **{

@@ -7,7 +7,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.routers import SimpleRouter
 
-from approvals.api import catalogs, deciding, external_checks, policies, resources, sets, sign_in
+from approvals.api import catalogs, deciding, external_checks, notifications, policies, resources, sets, sign_in
 from approvals.api.authentication import InScope
 from approvals.catalogs import addresses
 from approvals.deciding.external_checks import ExternalCheck
@@ -20,6 +20,7 @@ router.register("deployments", resources.DeploymentViewSet, basename="api-deploy
 router.register("requests", resources.RequestViewSet, basename="api-request")
 router.register("sets", sets.SetViewSet, basename="api-set")
 router.register("policies", policies.PolicyViewSet, basename="api-policy")
+router.register("notification-targets", notifications.NotificationTargetViewSet, basename="api-notification-target")
 router.register("audit", resources.AuditViewSet, basename="api-audit")
 router.register("tokens", sign_in.TokenViewSet, basename="api-token")
 router.register("sign-in", sign_in.SignInViewSet, basename="api-sign-in")

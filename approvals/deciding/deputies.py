@@ -35,8 +35,8 @@ class Deputy(DecidingKind):
     asks: ClassVar[str] = "Definition"
     after_deletion: ClassVar[str] = "Kubernetes then deletes the binding, and with it the right of the deputy."
     written_by: ClassVar[str] = (
-        "You can create it with `kubectl pratique deputy`: that writes the binding with your own rights, which Pratique "
-        "does not have."
+        "You can create it with `kubectl pratique deputy`, which writes the binding with your own rights: Pratique may "
+        "not write bindings."
     )
     has_when: ClassVar[bool] = False
     selector_parts: ClassVar[tuple[str, ...]] = ()

@@ -6,7 +6,7 @@ from approvals.migrations import _append_only
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0106_rollouts")]
+    dependencies = [("approvals", "0107_carry_over")]
 
     operations = [
         migrations.AddField(

@@ -24,6 +24,7 @@ from approvals.models.identity import (
 )
 from approvals.models.listing import NewsRead, RequestAsker, RequestRule, RequestText, SavedView, ViewedObject
 from approvals.models.made_values import KeptValue
+from approvals.models.notifications import NotificationDelivery, NotificationTarget, OutboxEvent
 from approvals.models.policy import Policy, PolicyEvaluation
 from approvals.models.request import Content, LookupAnswers, Outcome, Request
 from approvals.models.review import (
@@ -83,7 +84,10 @@ __all__ = [
     "LinkCode",
     "LookupAnswers",
     "NewsRead",
+    "NotificationDelivery",
+    "NotificationTarget",
     "OptionalObject",
+    "OutboxEvent",
     "Outcome",
     "OwnWrite",
     "Policy",

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 
 from approvals.clock import database_now
+from approvals.events.occasions import NEWS
 from approvals.lifecycle import Event
 from approvals.models import (
     ApiToken,
@@ -48,11 +49,6 @@ _SYSTEMS = (
 # So many of the latest requests that somebody asked for, and that they decided on, are looked at.
 MAX_REQUESTS = 200
 MAX_NEWS = 50
-# What a requester or a reviewer wants to be told; the rest stands in the audit.
-TOLD = (
-    *(f"request.{event}" for event in Event if event not in (Event.START, Event.REPORT_AGAIN)),
-    *("review.given", "review.dismissed", "request.waits"),
-)
 
 
 def other_identities(*, user: User, but: Collection[int]) -> list[KubernetesIdentity]:
@@ -148,7 +144,7 @@ def news_of(*, user: User, clusters: Collection[Cluster], askers: Askers) -> New
     )
     reviewed = Review.objects.filter(user=user, request__cluster__in=[cluster.pk for cluster in clusters])
     decided = reviewed.order_by("-pk").values_list("request__uid", flat=True)[:MAX_REQUESTS]
-    found = AuditEntry.objects.filter(request_uid__in=sorted({str(uid) for uid in (*asked, *decided)}), verb__in=TOLD)
+    found = AuditEntry.objects.filter(request_uid__in=sorted({str(uid) for uid in (*asked, *decided)}), verb__in=NEWS)
     entries = list(found.exclude(_by(user, askers, clusters)).order_by("-number")[:MAX_NEWS])
     up_to = read.number if read else 0
     return News(entries, sum(entry.number > up_to for entry in entries), up_to, read.at if read else None)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
-from urllib.parse import urlsplit
 
-from django.conf import settings
 from django.db import transaction
-from standardwebhooks import Webhook
 
 from approvals import gate, wake
 from approvals.clock import database_now
 from approvals.deciding.external_checks import CheckStage, CheckState
+from approvals.events.cloud_event import home_url, request_record, write_event
+from approvals.events.signed_post import SEND_SECONDS, PostResult, post_event, secrets_in_force
 from approvals.gate import GateFacts
 from approvals.gate.facts import Known, value_of
 from approvals.gate.remedies import CHECK_CODES
@@ -28,16 +26,12 @@ from approvals.lifecycle import State
 from approvals.models import CheckRun, CheckSecret, Report, Request
 from approvals.steps.sources import egress
 from approvals.working import Recurring, WorkStep, in_turn
-from provisioner.errors import PratiqueError, SourceUnavailable, WorkerDied
-from provisioner.source.client import SourceClient
-from provisioner.source.egress import place_of
+from provisioner.errors import SourceUnavailable, WorkerDied
 
 logger = logging.getLogger(__name__)
 
-SEND_SECONDS = 15.0
 # Over all workers.
 SENDS_AT_ONCE, OF_ONE_CLUSTER, OF_ONE_CHECK = 4, 3, 2
-CONTENT_TYPE = "application/cloudevents+json"
 # People are told of a mandatory check that comes to stand so: nothing happens until one of them runs it again.
 TOLD = (CheckState.FAILED, CheckState.SILENT)
 TYPES = {
@@ -109,14 +103,11 @@ class SendCheckRun(Recurring):
             check_runs.stop_sending(run)
             return
         check_runs.begin_sending(run)
-        try:
-            _post(run)
-        except PratiqueError as exc:
+        result = _post(run)
+        if result.code:
             # The whole words name addresses, which not everybody may know who reads the request.
-            logger.warning("an event was not delivered", extra={"run": str(run.uid), "error": str(exc)})
-            check_runs.note_sent(run, exc.code)
-        else:
-            check_runs.note_sent(run, "")
+            logger.warning("an event was not delivered", extra={"run": str(run.uid), "error": result.problem})
+        check_runs.note_sent(run, result.code)
 
     def step(self) -> WorkStep:
         return WorkStep("asking an external check")
@@ -135,32 +126,19 @@ def in_line(now: datetime) -> list[int]:
     return in_turn(waiting, (), (OF_ONE_CLUSTER, OF_ONE_CHECK))[:SENDS_AT_ONCE]
 
 
-def _post(run: CheckRun) -> None:
-    """Send it to the address that the run was made for, and to no other; any 2xx means that it was received.
-
-    Raises a PratiqueError.
-    """
+def _post(run: CheckRun) -> PostResult:
+    """Send it to the address that the run was made for, and to no other."""
     secret = CheckSecret.objects.filter(cluster=run.request.cluster_id, check_uid=run.check_uid).first()
     if secret is None:
-        raise SourceUnavailable("the secret of the check is gone")
-    body, now = json.dumps(event_of(run), separators=(",", ":")), datetime.now(UTC)
-    secrets = [secret.secret, *([secret.earlier] if secret.earlier_until and secret.earlier_until > now else [])]
-    headers = {
-        "Content-Type": CONTENT_TYPE,
-        "webhook-id": str(run.uid),
-        "webhook-timestamp": str(int(now.timestamp())),
-        "webhook-signature": " ".join(Webhook(one).sign(str(run.uid), now, body) for one in secrets),
-    }
-    with SourceClient(egress(timeout_seconds=SEND_SECONDS)) as client:
-        response, _ = client.open("POST", run.url, own=place_of(run.url), headers=headers, body=body.encode())
-        response.close()
-    if not 200 <= response.status < 300:
-        raise SourceUnavailable(f"{urlsplit(run.url).hostname} answered {response.status}")
+        return PostResult(code=SourceUnavailable.code, problem="the secret of the check is gone")
+    signed_by = secrets_in_force(secret.secret, secret.earlier, secret.earlier_until)
+    rules = egress(timeout_seconds=SEND_SECONDS)
+    return post_event(run.url, event_of(run), event_id=str(run.uid), signed_by=signed_by, egress=rules)
 
 
 def event_of(run: CheckRun) -> dict[str, Any]:
     """A CloudEvent, the same each time; of the request only what every reader of its deployment may know."""
-    request, home = run.request, settings.PRATIQUE["PUBLIC_URL"].rstrip("/")
+    request, home = run.request, home_url()
     deployment, severity = request.deployment, ""
     with suppress(Report.DoesNotExist):
         severity = request.reports.only("worst").get(round=run.round).worst
@@ -169,15 +147,7 @@ def event_of(run: CheckRun) -> dict[str, Any]:
         "check": {"name": run.check_name, "stage": run.stage, "enforcement": run.enforcement},
         "cluster": deployment.cluster.name,
         "deployment": {"name": deployment.name, "uid": deployment.uid},
-        "request": {
-            "uid": str(request.uid),
-            "number": request.number,
-            "purpose": request.purpose,
-            "round": run.round,
-            "version": request.bundle_version,
-            "severity": severity,
-            "page": f"{home}/requests/{request.uid}",
-        },
+        "request": request_record(request, round_number=run.round, severity=severity),
         "change": {"reason": request.change_reason, "ticket": request.change_ticket},
         "subjectDigest": run.subject_digest,
         "answer": {
@@ -186,13 +156,10 @@ def event_of(run: CheckRun) -> dict[str, Any]:
             "until": run.due_at.isoformat(),
         },
     }
-    return {
-        "specversion": "1.0",
-        "id": str(run.uid),
-        "source": home,
-        "type": TYPES[CheckStage(run.stage)],
-        "subject": f"{deployment.cluster.name}/{deployment.name}",
-        "time": run.asked_at.isoformat(),
-        "datacontenttype": "application/json",
-        "data": data,
-    }
+    return write_event(
+        event_id=str(run.uid),
+        event_type=TYPES[CheckStage(run.stage)],
+        subject=f"{deployment.cluster.name}/{deployment.name}",
+        at=run.asked_at,
+        data=data,
+    )

@@ -21,7 +21,8 @@ from django.views.decorators.http import require_safe
 from approvals import access, audit
 from approvals.audit import ChainState
 from approvals.errors import InvalidInput
-from approvals.models import REQUEST_CHANGES, AuditEntry
+from approvals.events.occasions import words_of
+from approvals.models import AuditEntry
 from approvals.selectors import keyset
 from approvals.selectors.audit import AuditReader, Days, EntryFilter, audit_entries, was_ever_linked
 from approvals.selectors.keyset import ListOrder
@@ -32,91 +33,6 @@ from provisioner.escaping import visible
 
 # Filters of the templates of these pages.
 register = template.Library()
-
-SENTENCES = {
-    "request.made": "created the request",
-    "request.prepared": "finished the report: the request is ready for review",
-    "request.could_not_prepare": "could not prepare the report",
-    "request.approve": "approved the request",
-    "request.deny": "denied the request",
-    "request.expire": "closed the request, because it expired",
-    "request.withdraw": "withdrew the request",
-    "request.supersede": "closed the request, because a newer one replaced it",
-    "request.start": "started to apply the request",
-    "request.finish": "applied the request",
-    "request.fail": "could not apply the request",
-    "request.restore": "started to restore the previous revision",
-    "request.find_stale": "found that the plan changed: earlier approvals no longer count",
-    "request.report_again": "started a new report",
-    "request.give_up": "stopped trying",
-    "request.cleared": "removed the report and details of the request, which were kept long enough",
-    "request.waits": "is waiting before it creates a request",
-    "source.moved": "has a source that changed",
-    "request.change-words": "recorded another reason or ticket of the change",
-    "request.labels": "recorded new labels of the deployment",
-    "request.requester-known": "learned who requested it",
-    "review.carried": "carried over an approval of an earlier round or request",
-    "review.not_counted": "made a review with kubectl, which does not count",
-    "revision.recorded": "recorded a revision",
-    "revision.restored": "restored the previous revision",
-    "revision.overdue": "found that the revision did not become healthy in time",
-    "revision.revoked": "revoked a revision: it can no longer be rolled back to",
-    "revision.reinstated": "reinstated a revision that was revoked",
-    "deployment.seen": "saw a new version of the deployment",
-    "deployment.gone": "saw that the deployment was deleted",
-    "deployment.back": "found the deployment in the cluster, though it was recorded as deleted",
-    "deployment.health": "saw the health of the deployment change",
-    "request.apply_at": "set when the request is applied",
-    "drift.found": "found drift: an object is not as approved",
-    "drift.fight": "stopped correcting an object that something else changes again and again",
-    "drift.corrected": "put an object back as approved",
-    "drift.over": "saw that a drifted object is as approved again",
-    "optional.created": "created an optional object",
-    "optional.asked": "asked for a new request because of an optional object",
-    "stray.removed": "removed an object that an interrupted apply left behind",
-    "stray.kept": "kept an object that an interrupted apply left behind",
-    "policy.saved": "saved a policy",
-    "policy.switched": "switched a built-in guard on or off",
-    "deciding-object.created": "created a rule",
-    "deciding-object.changed": "changed a rule",
-    "deciding-object.deleted": "deleted a rule",
-    "deciding-object.seen": "saw that a rule was written or deleted in the cluster",
-    "deciding-object.confirmed": "confirmed a finding exception",
-    "external-check.asked": "asked an external check",
-    "external-check.answered": "answered an external check",
-    "external-check.secret-made": "made the signing secret of an external check",
-    "set.joined": "gave a deployment its place in the order of a set",
-    "set.left": "took a deployment out of the order of a set",
-    "set.ring_approved": "approved what follows a ring of a set",
-    "set.order_ended": "ended the order of a set",
-    "set.done": "saw that all members of an ordered set are applied and healthy",
-    "cluster.labelled": "labelled a cluster",
-    "cluster.registered": "registered a cluster",
-    "cluster.removed": "removed a cluster",
-    "session.began": "signed in",
-    "session.ended": "ended a session",
-    "token.created": "created an API token",
-    "token.revoked": "revoked an API token",
-    "token.proved": "used a token of the cluster",
-    "identity.proved": "proved an identity",
-    "identity.mapped": "mapped an identity",
-    "identity.linked": "linked an identity",
-    "identity.unlinked": "unlinked an identity",
-    "identity.forgotten": "removed an identity",
-    "identity.ended": "ended an identity",
-    "chat.linked": "linked a chat account",
-    "chat.unlinked": "unlinked a chat account",
-    "keys.rotated": "rotated the encryption keys",
-}
-DECIDED = {
-    "Approve": "approved",
-    "Deny": "denied",
-    REQUEST_CHANGES: "requested changes",
-    "BreakGlass": "broke glass",
-    "Accept": "accepted the break-glass afterwards",
-    "Object": "objected to the break-glass afterwards",
-}
-
 
 ROWS = 50
 CHANNELS = (
@@ -141,13 +57,7 @@ def fact_words(name: str) -> str:
 @register.filter("told")
 def sentence_of(entry: AuditEntry) -> str:
     """What the actor did, as it follows their name."""
-    if entry.verb == "review.given":
-        said = DECIDED.get(str(entry.facts.get("decision", "")), "reviewed")
-        return f"{said}, replacing an earlier decision" if entry.facts.get("replaces") else said
-    if entry.verb == "review.dismissed":
-        reviewer = entry.facts.get("reviewer")
-        return f"dismissed the changes that {reviewer} requested" if reviewer else "dismissed a review"
-    return SENTENCES.get(entry.verb, entry.verb.replace(".", " ").replace("_", " "))
+    return words_of(entry.verb, entry.facts)
 
 
 @require_safe

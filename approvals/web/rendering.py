@@ -44,6 +44,7 @@ NAVIGATION = (
     ("catalogs", "Catalogs", "book-open", "l"),
     ("clusters", "Clusters", "server-stack", "c"),
     ("policies", "Policies", "shield-check", "p"),
+    ("notifications", "Notifications", "bell", "n"),
     ("audit", "Audit", "document-text", "a"),
 )
 # The main page above the pages whose URLs are named so.
@@ -56,6 +57,7 @@ AREAS = (
     ("polic", "policies"),
     ("rule", "policies"),
     ("set", "sets"),
+    ("notification", "notifications"),
 )
 
 # Where filters and tags of templates stand: those of all pages, and beside what they show those of some.

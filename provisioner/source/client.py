@@ -242,6 +242,7 @@ class SourceClient:
                     raise Unreachable(
                         f"{shown(url)}: the server answered {response.status}",
                         retry_after_seconds=_seconds_of(response.headers.get("retry-after", "")),
+                        status=response.status,
                     )
                 return response, url
             response.close()

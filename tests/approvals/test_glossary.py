@@ -23,21 +23,21 @@ PLAIN = frozenset(
         """
         about access active activity actor address after afterwards again agent allows answered api apitoken approve
         approved as ask asked asker askers at attempts author authors available awaits back because before began begun
-        beyond body break broken bulk by byte callback change changed changes check claimed code command computed
-        config confirm corrected count create created current deaths decide default delete deleting deletion delivered
-        dependencies deprecated description detail differing differs display document done due earlier edit editor end
-        ended engine etag exchange expires export expression external facts failure failures fields files finished
-        first followed for format found from front generation given glass gone group groups has hash headline healthy
-        healthz held helm home icon id in install is key keys kind known kubeconfig kubernetes labels last leave
-        length lines linked list log look looked may me message metrics mirrored mode more moved name names namespace
-        new news no not nothing number observed of offers oidc on options origin others out over overdue override own
-        password paused people person planned polls position possible previous problem problems progress prove proved
-        provider purpose put query reached read readyz reason received refresh refused remove removed renewed repeated
-        replaced replaces requested requirements resource rests result revoked rights save saved schemas search
-        searched seconds section seen selected send server service show sign signin since skips slack sort started
-        state states status subject succeeded summary sure take tenant tests text theme to tool tried type uid unlink
-        until unused url use used user username value values verb version via view viewed views voter waiting waives
-        warnings was watched weight why woken words worked worst writer writers
+        beyond body break broken bulk by byte callback change changed changes check claimed code command computed config
+        confirm corrected count create created current data dead deaths decide default delete deleting deletion
+        delivered dependencies deprecated description detail differing differs display document done due earlier edit
+        editor end ended engine etag exchange expires export expression external facts failure failures fields files
+        finished first followed for format found from front generation given glass gone group groups has hash headline
+        healthy healthz held helm home icon id in install is key keys kind known kubeconfig kubernetes labels last leave
+        length lines linked list log look looked may me message metrics milliseconds min mirrored mode more moved name
+        names namespace new news no not nothing number observed of offers oidc on options origin others out over overdue
+        override own password paused people person planned polls position possible previous problem problems progress
+        prove proved provider purpose put query reached read readyz reason received refresh refused remove removed
+        renewed repeated replaced replaces requested requirements resource rests result revoked rights save saved
+        schemas search searched seconds section seen selected send server service show sign signin since skips slack
+        sort started state states status stopped subject succeeded summary sure take tenant test tests text theme to
+        tool tried type types uid unlink until unused url use used user username value values verb version via view
+        viewed views voter waiting waives warnings was watched weight why woken words worked worst writer writers
         """,
     )
 )

@@ -193,6 +193,11 @@ def answer_upgrades(deployment_id: int) -> Request | None:
         row.answer_at = again_at if answers[row] is Answer.WAIT and not is_due else None
         row.reason, row.why_not = _explain_wait(following, look, answers[row])
         row.save()
+    for row in looks:
+        if row.available and row.since == now:
+            # Not what it is: not everybody who may read this may read the catalog (S09).
+            about = {"reference": str(row)}
+            audit.record(verb="deployment.upgrade-offered", actor=MACHINE, deployment=deployment, facts=about)
     if latest is None or not is_due:
         return None
     asked = [row for row in looks if answers[row] is Answer.ASK]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import secrets
 from datetime import timedelta
 from uuid import UUID
 
@@ -15,6 +13,7 @@ from approvals.audit import Actor
 from approvals.clock import database_now
 from approvals.deciding.external_checks import LONGEST_MESSAGE, CheckOutcome, ExternalCheck, is_address
 from approvals.errors import CheckTokenRefused, InvalidInput, NotFound, NotOpen
+from approvals.events.signed_post import BOTH_SIGN, make_secret
 from approvals.gate import reviewer_checks
 from approvals.ledger.deciding import check_runs, deciding_objects
 from approvals.ledger.deciding.check_runs import CheckAnswer
@@ -25,10 +24,7 @@ from approvals.services.reviews import find_request
 
 # Of one check about one round, as people asked for it: what is asked anew because its answer is too old is not counted.
 MOST_RUNS = 20
-# The secret before signs as well for so long, so that the receiver can change it without a gap.
-BOTH_SIGN = timedelta(hours=24)
 TWICE = timedelta(minutes=1)
-_BYTES = 32
 
 
 def check_run_token(*, run: UUID, token: str) -> CheckRun:
@@ -100,7 +96,7 @@ def make_check_secret(*, by: Caller, cluster: Cluster, name: str, via: str) -> s
     if row is None:
         raise NotFound(f"ExternalCheck {name} does not exist on cluster {cluster.name}")
     access.may(by, cluster, "update", resource=ExternalCheck.plural, name=name, fresh=True).check()
-    text, now = f"whsec_{base64.b64encode(secrets.token_bytes(_BYTES)).decode()}", database_now()
+    text, now = make_secret(), database_now()
     with transaction.atomic(durable=True):
         for_change(DecidingObject.objects.filter(pk=row.pk)).first()
         known = CheckSecret.objects.filter(cluster=cluster, check_uid=row.uid).first()

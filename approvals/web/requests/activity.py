@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from approvals.events.occasions import words_of
 from approvals.lifecycle import AT_WORK
 from approvals.models import AuditEntry, Outcome, Request
 
@@ -15,45 +16,6 @@ WORDS_OF_STEP = {
     Outcome.Step.OPTIONAL: "Created later",
 }
 DONE = frozenset({"done", "unchanged"})
-
-
-# What an entry's verb says, after the name of who did it. A verb that is not here is told by its own words.
-SENTENCES = {
-    "request.made": "created this request",
-    "request.prepared": "finished the report, and the review began",
-    "request.could_not_prepare": "could not prepare the report",
-    "request.approve": "recorded the approval",
-    "request.deny": "recorded the denial",
-    "request.expire": "ended the request because nobody decided in time",
-    "request.withdraw": "withdrew the request",
-    "request.supersede": "ended the request because a newer one replaces it",
-    "request.start": "started to apply it",
-    "request.finish": "finished the apply",
-    "request.fail": "stopped: the request failed",
-    "request.restore": "started to restore the previous revision",
-    "request.find_stale": "found that the cluster no longer matches the report",
-    "request.report_again": "started a new round with a new report",
-    "request.give_up": "gave up: the report had to be made too often",
-    "request.change-words": "took over another reason or ticket of the change",
-    "request.labels": "took over changed labels of the deployment",
-    "request.requester-known": "learned who requested it",
-    "request.waits": "lets the request wait",
-    "review.carried": "carried over an approval of an earlier round or request",
-    "review.not_counted": "made a review with kubectl, which does not count",
-    "revision.recorded": "recorded the revision",
-    "revision.restored": "restored the previous revision",
-    "revision.overdue": "found that the revision did not become healthy in time",
-    "optional.created": "created an optional object later",
-    "optional.asked": "asked again for an optional object",
-}
-DECISIONS = {
-    "Approve": "approved it",
-    "Deny": "denied it",
-    "RequestChanges": "requested changes",
-    "BreakGlass": "broke glass",
-    "Accept": "accepted the break-glass afterwards",
-    "Object": "objected to the break-glass afterwards",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +119,4 @@ def events(entries: Iterable[AuditEntry]) -> list[ActivityEntry]:
 def _sentence(verb: str, facts: Mapping[str, object]) -> str:
     number = facts.get("round")
     in_round = f" in round {number}" if isinstance(number, int) and number > 1 else ""
-    if verb == "review.given":
-        return DECISIONS.get(str(facts.get("decision")), "reviewed it") + in_round
-    return SENTENCES.get(verb, verb.replace(".", " ").replace("_", " ")) + in_round
+    return words_of(verb, facts) + in_round

@@ -16,6 +16,7 @@ from django.test import Client
 from approvals.api import authentication
 from approvals.api.urls import patterns as resources
 from approvals.models import ApiToken
+from approvals.project import middleware
 from tests.approvals.api.addresses import CLOSED, LISTS, path_of
 from tests.approvals.api.conftest import Call, problem_of
 from tests.support.approvals.fixtures import World
@@ -60,6 +61,7 @@ BODY = {
     "ring": "all",
     "version": "-",
     "deployment": "lighthouse",
+    "address": "https://hooks.example.com/pratique",
 }
 
 
@@ -93,7 +95,11 @@ def test_S02_what_is_open_to_everybody_tells_and_changes_nothing(
     assert rows() == before
 
 
-def test_S02_nobody_gets_anything(env: World, afternoon: dict[str, Any], call: Call) -> None:
+def test_S02_nobody_gets_anything(
+    env: World, afternoon: dict[str, Any], call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # More calls than one address may make in a minute.
+    monkeypatch.setattr(middleware, "STRANGER", replace(middleware.STRANGER, most=1000))
     before = rows()
     for name, method in product([*LISTS, *CLOSED], METHODS):
         response = call(None, method, path_of(name, afternoon), BODY)
@@ -137,6 +143,11 @@ def test_S02_the_table_has_every_method_that_changes_something() -> None:
         ("api-policy-detail", "put"),
         ("api-policy-detail", "delete"),
         ("api-policy-tests", "post"),
+        ("api-notification-target-detail", "put"),
+        ("api-notification-target-detail", "delete"),
+        ("api-notification-target-secret", "post"),
+        ("api-notification-target-test", "post"),
+        ("api-notification-target-send-again", "post"),
         ("api-change-windows-list", "post"),
         ("api-change-windows-detail", "put"),
         ("api-change-windows-detail", "delete"),
@@ -159,7 +170,11 @@ def test_S02_the_table_has_every_method_that_changes_something() -> None:
         ("api-approval-rules-detail", "put"),
         ("api-approval-rules-detail", "delete"),
     }
-    assert [name for name in LISTS if "post" in methods_of(name)] == ["api-deployment-list", "api-policy-list"]
+    assert [name for name in LISTS if "post" in methods_of(name)] == [
+        "api-deployment-list",
+        "api-policy-list",
+        "api-notification-target-list",
+    ]
 
 
 def test_S02_a_login_without_rights_sees_and_changes_nothing(env: World, afternoon: dict[str, Any], call: Call) -> None:

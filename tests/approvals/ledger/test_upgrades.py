@@ -12,11 +12,12 @@ from approvals import wake
 from approvals.bundle_spec import parse_spec
 from approvals.catalogs import bundle_choice, followed_packages
 from approvals.errors import LostClaim
+from approvals.events.occasions import EventType
 from approvals.gate.deciding_objects import policy_of_row
 from approvals.gate.facts import Known
 from approvals.gate.rights import objection_to
 from approvals.ledger import pivots
-from approvals.models import BundleDeployment, Catalog, FollowedPackage, Policy, Request, Revision
+from approvals.models import BundleDeployment, Catalog, FollowedPackage, OutboxEvent, Policy, Request, Revision
 from approvals.selectors import followed_sources
 from approvals.steps import source_checks
 from approvals.steps.source_checks import LookForUpgrades
@@ -97,6 +98,8 @@ def test_the_policy_says_whether_a_request_is_made_and_who_may_approve_it(
     made = pivots.answer_upgrades(running.pk)
     assert (made is not None) is is_made
     assert (followed().available_version, followed().reason) == ("1.1.0", "Requested" if is_made else "Manual")
+    pivots.answer_upgrades(running.pk)
+    assert OutboxEvent.objects.filter(type=EventType.DEPLOYMENT_UPGRADE_AVAILABLE).count() == 1
     if made:
         bundle_choice.bundles_for(made)
         assert made.is_for_people is is_for_people

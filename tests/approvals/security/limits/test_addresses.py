@@ -20,6 +20,7 @@ from approvals.models import (
     Cluster,
     DecidingObject,
     KubernetesIdentity,
+    NotificationTarget,
     Policy,
     Request,
     Review,
@@ -81,6 +82,8 @@ FILTERED = {
     "news",
     "news-count",
     "news-list",
+    "notifications",
+    "notification-new",
     "policies",
     "policy-new",
     "rules",
@@ -129,6 +132,13 @@ CLOSED = {
     "deployment-revoke",
     "deployment-reinstate",
     "deployment-delete",
+    "notification",
+    "notification-again",
+    "notification-delete",
+    "notification-deliveries",
+    "notification-edit",
+    "notification-secret",
+    "notification-test",
     "policy",
     "policy-edit",
     "policy-move",
@@ -158,6 +168,7 @@ RECORDS = (
     Cluster,
     DecidingObject,
     KubernetesIdentity,
+    NotificationTarget,
     Policy,
     Request,
     Review,
@@ -167,7 +178,7 @@ RECORDS = (
     SavedView,
     ViewedObject,
 )
-NAMED = {"policy": "routine", "catalog": "port", "rule": "four-eyes", "set": "spring"}
+NAMED = {"policy": "routine", "catalog": "port", "rule": "four-eyes", "set": "spring", "notification": "hook"}
 # What only the catalog says.
 OFFERED = "Keeps ships"
 # Whatever a form of ours would like to see.
@@ -203,6 +214,7 @@ def address(name: str, afternoon: dict[str, Any]) -> str:
         "token_id": ApiToken.objects.values_list("pk", flat=True).first() or 1,
         "sign_in_id": world.session_of(User.objects.get(username="ada")).pk,
         "identity_id": KubernetesIdentity.objects.get(user__username="ada").pk,
+        "delivery_id": 1,
         "account_id": ChatAccount.objects.values_list("pk", flat=True).first() or 1,
     }
     return reverse(name, kwargs={key: known[key] for key in pattern.pattern.converters})

@@ -50,6 +50,12 @@ SCOPES = {
     ("PUT", "policies/routine"): "decide",
     ("DELETE", "policies/routine"): "decide",
     ("PUT", "clusters/prod/built-in-guards/hold-unknown"): "decide",
+    ("POST", "notification-targets"): "decide",
+    ("PUT", "notification-targets/hook"): "decide",
+    ("DELETE", "notification-targets/hook"): "decide",
+    ("POST", "notification-targets/hook/secret"): "decide",
+    ("POST", "notification-targets/hook/test"): "decide",
+    ("POST", "notification-targets/hook/deliveries/1/send-again"): "decide",
 }
 
 

@@ -1,0 +1,1 @@
+"""The kinds of notification targets, one file each."""

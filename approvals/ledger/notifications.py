@@ -1,0 +1,182 @@
+"""Which targets are told of an event, when it is sent to each, and what became of that.
+
+An event is given to targets once, in one transaction. What waits for a target and is about one subject is sent in the
+order of its events; a delivery that is dead holds up nothing.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import logging
+import random
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from approvals import audit
+from approvals.audit import MACHINE
+from approvals.clock import database_now
+from approvals.deciding.selector import SelectedBy, Selector
+from approvals.events.occasions import EventType
+from approvals.events.signed_post import PostResult
+from approvals.locks import for_change
+from approvals.models import NotificationDelivery, NotificationTarget, OutboxEvent
+from provisioner.values import Severity
+
+logger = logging.getLogger(__name__)
+
+# Events that are given to targets in one transaction.
+SPREAD_AT_ONCE = 500
+# The waits after the first attempt, the second and so on, as Standard Webhooks has them; after the last it is dead.
+WAITS_SECONDS = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
+# Of each wait, so that what failed together is not sent together again.
+JITTER = 0.2
+# A target that is away is tried again after the first, doubled each time up to the last, with the next that is due.
+FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 5, 300
+# What a server asks for by Retry-After.
+LONGEST_ASKED_SECONDS = 86_400.0
+GONE = 410
+# Events and what became of them, whether or not PRATIQUE_KEEP_DAYS lets anything else go.
+KEPT = timedelta(days=30)
+
+
+def is_anything_to_spread() -> bool:
+    return OutboxEvent.objects.filter(spread_at=None).exists()
+
+
+def is_told_of(target: NotificationTarget, event: OutboxEvent) -> bool:
+    """Whether a target is told of an event. PURE
+
+    Only of clusters of which its writer may see all. Severities narrow requests, labels deployments: other events have
+    no severity, and no labels.
+    """
+    if event.type == EventType.TEST or event.cluster not in target.granted:
+        return False
+    if target.event_types and event.type not in target.event_types:
+        return False
+    if target.clusters and not any(fnmatch.fnmatchcase(event.cluster, glob) for glob in target.clusters):
+        return False
+    selector = Selector(labels=target.labels, min_severity=target.min_severity)
+    worst = event.severity or str(Severity.CRITICAL)
+    return selector.selects(SelectedBy(event.subject, labels=(event.labels,), worst_new=worst))
+
+
+@transaction.atomic
+def spread_events() -> bool:
+    """Give the oldest events that nobody was given yet to the targets that are told of them; whether more are left."""
+    now = database_now()
+    events = list(OutboxEvent.objects.filter(spread_at=None).order_by("number")[:SPREAD_AT_ONCE])
+    targets = list(NotificationTarget.objects.filter(is_active=True).order_by("pk"))
+    rows = [
+        NotificationDelivery(target=target, event=event, subject=event.subject, send_at=now)
+        for event in events
+        for target in targets
+        if is_told_of(target, event)
+    ]
+    # A worker that stood still may do the same: the second row of a target and an event is none.
+    NotificationDelivery.objects.bulk_create(rows, ignore_conflicts=True, batch_size=SPREAD_AT_ONCE)
+    OutboxEvent.objects.filter(pk__in=[event.pk for event in events]).update(spread_at=now)
+    return len(events) == SPREAD_AT_ONCE
+
+
+def targets_due(now: datetime) -> list[int]:
+    """The targets for which something waits whose time has come, and that do not rest."""
+    due = NotificationDelivery.objects.filter(send_at__lte=now, target__is_active=True)
+    due = due.filter(Q(target__rests_until=None) | Q(target__rests_until__lte=now))
+    return list(due.order_by("target_id").values_list("target_id", flat=True).distinct())
+
+
+def next_delivery(target_id: int, now: datetime) -> NotificationDelivery | None:
+    """What is to be sent to a target next, None where nothing is: a test, else the oldest that is due and has no other
+    of its subject before it."""
+    target = NotificationTarget.objects.filter(pk=target_id, is_active=True).first()
+    if target is None or (target.rests_until and target.rests_until > now):
+        return None
+    waiting = _waiting(target_id)
+    earlier = waiting.filter(subject=OuterRef("subject"), event__lt=OuterRef("event"))
+    due = waiting.filter(~Exists(earlier), send_at__lte=now).select_related("event", "target")
+    return due.filter(event__type=EventType.TEST).first() or due.order_by("event").first()
+
+
+@transaction.atomic(durable=True)
+def note_result(delivery: NotificationDelivery, result: PostResult) -> None:
+    """Keep what came of an attempt: it was delivered, is sent again later, or is dead."""
+    now = database_now()
+    target = for_change(NotificationTarget.objects.filter(pk=delivery.target_id)).first()
+    rows = NotificationDelivery.objects.filter(pk=delivery.pk, send_at=delivery.send_at)
+    attempts = delivery.attempts + 1
+    kept = {
+        "attempts": attempts,
+        "tried_at": now,
+        "status": result.status,
+        "milliseconds": result.milliseconds,
+        "problem": result.problem[:500],
+    }
+    if target is None or not rows.exists():  # deleted or switched off meanwhile
+        return
+    if not result.code:
+        rows.update(**kept, delivered_at=now, send_at=None)
+        if target.failures:
+            # What failed because it was away need not wait any longer.
+            _waiting(target.pk).update(send_at=now)
+        _note_rest(target, failures=0, rests_until=None)
+        return
+    logger.warning(
+        "an event was not delivered",
+        extra={"target": target.name, "event": delivery.event_id, "status": result.status, "code": result.code},
+    )
+    asked = timedelta(seconds=min(result.wait_seconds, LONGEST_ASKED_SECONDS))
+    if delivery.event.type == EventType.TEST or attempts > len(WAITS_SECONDS):
+        rows.update(**kept, dead_at=now, send_at=None)
+    else:
+        rows.update(**kept, send_at=now + max(asked, _jittered(WAITS_SECONDS[attempts - 1])))
+    if result.status == GONE:
+        stop_target(target, f"{result.problem}: it is gone, and wants no more events")
+        facts = {"name": target.name, "status": GONE}
+        audit.record(verb="notification-target.stopped", actor=MACHINE, facts=facts)
+    elif result.is_away:
+        rest = _jittered(min(FIRST_REST_SECONDS * 2 ** min(target.failures, 16), LONGEST_REST_SECONDS))
+        _note_rest(target, failures=target.failures + 1, rests_until=now + max(asked, rest))
+
+
+def stop_target(target: NotificationTarget, why: str) -> None:
+    """Switch a locked target off: what waits for it is dead, and can be sent again by hand."""
+    target.is_active, target.stopped_because = False, why[:500]
+    target.save(update_fields=["is_active", "stopped_because"])
+    _waiting(target.pk).update(send_at=None, dead_at=database_now(), problem="the target was switched off")
+
+
+def send_again(delivery: NotificationDelivery) -> bool:
+    """Have a dead delivery sent once more, with all attempts anew; False where it is not dead any more."""
+    rows = NotificationDelivery.objects.filter(pk=delivery.pk, dead_at__isnull=False)
+    return rows.update(dead_at=None, send_at=database_now(), attempts=0) == 1
+
+
+def clear_old(now: datetime) -> None:
+    """Let go of what is older than KEPT; whatever is that old is delivered or dead."""
+    while keys := list(OutboxEvent.objects.filter(at__lt=now - KEPT).values_list("pk", flat=True)[:SPREAD_AT_ONCE]):
+        OutboxEvent.objects.filter(pk__in=keys).delete()
+
+
+def latest_deliveries(targets: Iterable[NotificationTarget]) -> dict[int, NotificationDelivery]:
+    """The last delivery of each target that was tried, by the target's key."""
+    newest = NotificationDelivery.objects.filter(target=OuterRef("target"), tried_at__isnull=False).order_by("-pk")
+    rows = NotificationDelivery.objects.filter(target__in=[target.pk for target in targets], pk=newest.values("pk")[:1])
+    return {row.target_id: row for row in rows}
+
+
+def _waiting(target_id: int) -> QuerySet[NotificationDelivery]:
+    return NotificationDelivery.objects.filter(target=target_id, send_at__isnull=False)
+
+
+def _note_rest(target: NotificationTarget, *, failures: int, rests_until: datetime | None) -> None:
+    if (target.failures, target.rests_until) != (failures, rests_until):
+        target.failures, target.rests_until = failures, rests_until
+        target.save(update_fields=["failures", "rests_until"])
+
+
+def _jittered(seconds: float) -> timedelta:
+    share = random.random()  # noqa: S311 - spreads load, keeps no secret
+    return timedelta(seconds=seconds * (1 - JITTER + 2 * JITTER * share))

@@ -1,0 +1,260 @@
+"""Saving notification targets, by people who may see all that is told (security-rules.md S53).
+
+A target is told of clusters of which its writer may approve every BundleDeployment, as policies of the service need it.
+Kubernetes is asked when the target is saved, about each cluster; whoever changes it later needs all of them as well.
+Nobody else sees it: its address may be a secret.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.db import transaction
+
+from approvals import access, audit, wake
+from approvals.access import Caller
+from approvals.audit import Actor
+from approvals.clock import database_now
+from approvals.deciding.selector import SEVERITIES
+from approvals.errors import Changed, InvalidInput, NotAllowed, NotFound, NotOpen, TooMany
+from approvals.events.kinds.table import TARGET_KINDS
+from approvals.events.occasions import CHOSEN_TYPES
+from approvals.events.signed_post import BOTH_SIGN, make_secret
+from approvals.ledger import notifications
+from approvals.locks import for_change
+from approvals.models import Cluster, NotificationDelivery, NotificationTarget
+from approvals.services.policies.rows import GLOB, NAME, check_author
+from provisioner.api_groups import OWN_GROUP
+from provisioner.source.egress import place_of
+from provisioner.values import AccessRequest
+
+MOST_TARGETS = 100
+MOST_NAMED = 50
+LONGEST_LABEL = 317  # of its key, with a prefix
+_EVERYTHING = AccessRequest("approve", OWN_GROUP, "bundledeployments", name="")
+
+
+def seen_clusters(*, by: Caller) -> list[Cluster]:
+    """The clusters of which they may see, and so have sent, whatever happens; for pages, and asked afresh to save."""
+    found = []
+    for cluster, permission in access.read_answers(by):
+        identity = access.find_identity(by, cluster).identity
+        if permission.allowed and identity and not access.is_machine(identity):
+            answers = access.ask_each(identity, cluster, [_EVERYTHING])
+            found += [cluster] if answers[_EVERYTHING].allowed else []
+    return found
+
+
+def visible_targets(*, by: Caller) -> list[NotificationTarget]:
+    """Those that they may change: every cluster that such a target is told of is one of theirs."""
+    names = {cluster.name for cluster in seen_clusters(by=by)}
+    there = {*Cluster.objects.values_list("name", flat=True)}
+    return [
+        target
+        for target in NotificationTarget.objects.order_by("name")
+        if (left := there.intersection(target.granted)) <= names and (left or target.changed_by == by.name)
+    ]
+
+
+def find_target(*, by: Caller, name: str) -> NotificationTarget:
+    """Raises NotFound, which is the same where there is none and where they may not see it."""
+    found = next((target for target in visible_targets(by=by) if target.name == name), None)
+    if found is None:
+        raise NotFound("there is no such notification target, or you may not see it")
+    return found
+
+
+def save_target(
+    *,
+    by: Caller,
+    name: str,
+    kind: str,
+    address: str,
+    event_types: Sequence[str],
+    clusters: Sequence[str],
+    labels: Mapping[str, str],
+    min_severity: str,
+    is_active: bool,
+    via: str,
+    version: int,
+) -> tuple[NotificationTarget, str]:
+    """Create the target of this name, or change it; with the signing secret of a new one, which is shown this once.
+
+    `version` is the one that `by` has read, 0 for none. Raises Changed where somebody saved it meanwhile, else a
+    Refused by what is wrong.
+    """
+    if not NAME.fullmatch(name):
+        raise InvalidInput(f"the name is {name[:100]!r}; expected lowercase letters, digits and dashes", field="name")
+    if kind not in TARGET_KINDS:
+        words = f"the kind is {kind[:50]!r}; expected one of {', '.join(TARGET_KINDS)}"
+        raise InvalidInput(words, field="kind")
+    TARGET_KINDS[kind].check_address(address)
+    if unknown := [one for one in event_types if one not in CHOSEN_TYPES]:
+        raise InvalidInput(f"{unknown[0][:100]!r} is no type of event", field="event_types")
+    if min_severity and min_severity not in SEVERITIES:
+        words = f"the severity is {min_severity[:50]!r}; expected one of {', '.join(SEVERITIES)}"
+        raise InvalidInput(words, field="min_severity")
+    _check_narrowing(clusters, labels)
+    known = NotificationTarget.objects.filter(name=name).first()
+    if known:
+        _check_may_change(by, known)
+    granted = _grant_clusters(by, clusters)
+    columns = {
+        "kind": kind,
+        "address": address,
+        "event_types": list(dict.fromkeys(event_types)),
+        "clusters": list(clusters),
+        "granted": granted,
+        "labels": dict(labels),
+        "min_severity": min_severity,
+    }
+    return _save(by, via, version, name, is_active=is_active, columns=columns)
+
+
+def delete_target(*, by: Caller, target: NotificationTarget, via: str) -> None:
+    """Nothing more is sent to it, and what was sent is forgotten."""
+    _check_may_change(by, target)
+    with transaction.atomic(durable=True):
+        audit.record(verb="notification-target.deleted", actor=Actor(by.name, via), facts={"name": target.name})
+        target.delete()
+
+
+def make_target_secret(*, by: Caller, target: NotificationTarget, via: str) -> str:
+    """Make the secret that signs its events from now on, and return it: it is shown this once. The one before signs as
+    well for a day."""
+    _check_may_change(by, target)
+    with transaction.atomic(durable=True):
+        row = _locked(target)
+        row.earlier, row.earlier_until = row.secret, database_now() + BOTH_SIGN
+        row.secret = make_secret()
+        row.save(update_fields=["secret", "earlier", "earlier_until"])
+        facts = {"name": row.name}
+        audit.record(verb="notification-target.secret-made", actor=Actor(by.name, via), facts=facts)
+    return str(row.secret)
+
+
+def send_test(*, by: Caller, target: NotificationTarget, via: str) -> NotificationDelivery:
+    """Have an event sent to it that says nothing, once: what came of that is kept as of every other event."""
+    _check_may_change(by, target)
+    with transaction.atomic(durable=True):
+        row = _locked(target)
+        if not row.is_active:
+            raise NotOpen(f"{row.name} is switched off: switch it on, and test it then")
+        # Whatever it rests from, this is tried now.
+        row.rests_until = None
+        row.save(update_fields=["rests_until"])
+        facts = {"kind": "NotificationTarget", "name": row.name}
+        entry = audit.record(verb="notification-target.tested", actor=Actor(by.name, via), facts=facts)
+        made = NotificationDelivery.objects.create(
+            target=row, event_id=entry.number, subject=f"NotificationTarget/{row.name}", send_at=entry.at
+        )
+        wake.notifications(row.pk)
+    return made
+
+
+def send_again(*, by: Caller, target: NotificationTarget, delivery_id: int, via: str) -> NotificationDelivery:
+    """Have an event sent that was given up. Raises NotOpen where it is not given up any more."""
+    _check_may_change(by, target)
+    with transaction.atomic(durable=True):
+        row = _locked(target)
+        delivery = NotificationDelivery.objects.filter(target=row, pk=delivery_id).select_related("event").first()
+        if delivery is None:
+            raise NotFound(f"{row.name} has no such delivery")
+        if not row.is_active:
+            raise NotOpen(f"{row.name} is switched off: switch it on, and send it again then")
+        if not notifications.send_again(delivery):
+            raise NotOpen("it was delivered, or is being sent: only what was given up is sent again")
+        facts = {"name": row.name, "event": delivery.event_id}
+        audit.record(verb="notification.sent-again", actor=Actor(by.name, via), facts=facts)
+        wake.notifications(row.pk)
+    delivery.refresh_from_db()
+    return delivery
+
+
+def _check_narrowing(clusters: Sequence[str], labels: Mapping[str, str]) -> None:
+    if len(clusters) > MOST_NAMED or any(not 0 < len(one) <= 63 for one in clusters):
+        words = f"clusters are at most {MOST_NAMED} names or globs of at most 63 characters"
+        raise InvalidInput(words, field="clusters")
+    too_long = any(not 0 < len(key) <= LONGEST_LABEL or len(value) > 63 for key, value in labels.items())
+    if len(labels) > MOST_NAMED or too_long:
+        raise InvalidInput(f"labels are at most {MOST_NAMED} labels as Kubernetes has them", field="labels")
+
+
+def _check_may_change(by: Caller, target: NotificationTarget) -> None:
+    """Raise NotFound unless they may see it, and a Refused where Kubernetes says no by now."""
+    find_target(by=by, name=target.name)
+    for cluster in Cluster.objects.filter(name__in=target.granted).order_by("name"):
+        check_author(by, cluster, [])
+
+
+def _grant_clusters(by: Caller, clusters: Iterable[str]) -> list[str]:
+    """The clusters that the target is told of: those that are named, and of those that globs fit what Kubernetes lets
+    `by` see. Raises a Refused where one that is named is not among them, where none is, and where nobody can tell.
+    """
+    wanted = list(clusters) or ["*"]
+    readable: dict[str, Cluster] = {}
+    for cluster, permission in access.read_answers(by):
+        if any(fnmatch.fnmatchcase(cluster.name, glob) for glob in wanted):
+            if not permission.could_ask:
+                permission.check()
+            readable |= {cluster.name: cluster} if permission.allowed else {}
+    named = {name for name in clusters if not any(mark in name for mark in GLOB)}
+    if missing := sorted(named - {*readable}):
+        raise InvalidInput(f"{missing[0]} is no cluster that you may read", field="clusters")
+    granted = []
+    for name, cluster in sorted(readable.items()):
+        try:
+            check_author(by, cluster, [])
+        except NotAllowed:
+            if name in named:
+                raise
+        else:
+            granted.append(name)
+    if not granted:
+        raise NotAllowed(
+            "a target is told of what happens to every deployment: you need `approve` on every BundleDeployment of a "
+            "cluster that it names"
+        )
+    return granted
+
+
+@transaction.atomic(durable=True)
+def _save(
+    by: Caller, via: str, version: int, name: str, *, is_active: bool, columns: dict[str, Any]
+) -> tuple[NotificationTarget, str]:
+    now, secret = database_now(), ""
+    row = for_change(NotificationTarget.objects.filter(name=name)).first()
+    if (row.version if row else 0) != version:
+        raise Changed(f"notification target {name} was changed by someone else since you opened it: reload it")
+    columns |= {"changed_by": by.name, "changed_at": now}
+    if row is None:
+        if NotificationTarget.objects.count() >= MOST_TARGETS:
+            raise TooMany(f"there are {MOST_TARGETS} notification targets already: delete one of them")
+        secret = make_secret()
+        row = NotificationTarget(name=name, created_by=by.name, created_at=now, is_active=is_active, secret=secret)
+    else:
+        row.version += 1
+        # Another address may answer.
+        row.failures, row.rests_until = 0, None
+    for column, value in columns.items():
+        setattr(row, column, value)
+    if row.is_active and not is_active:
+        notifications.stop_target(row, f"{by.name} switched it off")
+    elif is_active:
+        row.is_active, row.stopped_because = True, ""
+    row.save()
+    host = str(place_of(row.address)) if row.address.startswith("http") else ""
+    told = ("kind", "event_types", "clusters", "granted", "labels", "min_severity")
+    facts = {"name": name, "host": host, "active": is_active, **{column: columns[column] for column in told}}
+    verb = f"notification-target.{'created' if secret else 'changed'}"
+    audit.record(verb=verb, actor=Actor(by.name, via), facts=facts)
+    return row, secret
+
+
+def _locked(target: NotificationTarget) -> NotificationTarget:
+    row = for_change(NotificationTarget.objects.filter(pk=target.pk)).first()
+    if row is None:
+        raise NotFound("the notification target was deleted")
+    return row

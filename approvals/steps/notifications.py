@@ -1,0 +1,73 @@
+"""Events on their way: given to the targets that are told of them, and sent, each target under a claim of its own."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from approvals import wake
+from approvals.clock import database_now
+from approvals.events.kinds.table import TARGET_KINDS
+from approvals.events.signed_post import SEND_SECONDS
+from approvals.ledger import claims, notifications
+from approvals.steps.sources import egress
+from approvals.working import Recurring, WorkStep
+from provisioner.errors import WorkerDied
+
+logger = logging.getLogger(__name__)
+
+# Then other work has its turn: a slow target keeps no worker to itself.
+AT_ONCE_SECONDS = 20.0
+
+
+class SpreadEvents(Recurring):
+    """Give events to targets. There is one row for all: its key says nothing."""
+
+    task = "spread_events"
+
+    def __init__(self, key: int = 0):
+        super().__init__(self.task, key, claims.rows_of_task(self.task, key))
+
+    def look(self, worker: str) -> bool:
+        is_more = notifications.spread_events()
+        for target_id in notifications.targets_due(database_now()):
+            wake.notifications(target_id)
+        return is_more
+
+    def step(self) -> WorkStep:
+        return WorkStep("giving events to notification targets")
+
+    def say(self, error: WorkerDied) -> None:
+        logger.error("events are not given to targets", extra={"error": str(error)})
+
+
+class SendNotifications(Recurring):
+    """Send what waits for one target. A worker that is killed after it sent leaves the row as it was: the same event
+    is sent again then, with the same id."""
+
+    task = "send_notifications"
+
+    def __init__(self, target_id: int):
+        super().__init__(self.task, target_id, claims.rows_of_task(self.task, target_id))
+        self._ends_at = time.monotonic() + AT_ONCE_SECONDS
+
+    def look(self, worker: str) -> bool:
+        delivery = notifications.next_delivery(self.key, database_now())
+        if delivery is None:
+            return False
+        kind = TARGET_KINDS[delivery.target.kind]
+        result = kind.deliver(delivery.target, delivery.event, egress(timeout_seconds=SEND_SECONDS))
+        notifications.note_result(delivery, result)
+        if time.monotonic() < self._ends_at:
+            return True
+        self.call()
+        return False
+
+    def step(self) -> WorkStep:
+        return WorkStep("sending events to a notification target")
+
+    def call(self) -> None:
+        wake.notifications(self.key)
+
+    def say(self, error: WorkerDied) -> None:
+        logger.error("a target is not told of events", extra={"target_id": self.key, "error": str(error)})
