@@ -3,6 +3,7 @@ what their selectors and conditions look at of one request."""
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -40,6 +41,9 @@ from provisioner.expressions.evaluator import ask
 
 # Of one kind and cluster. Where there are more, nobody can tell what they say.
 MOST_OBJECTS = 1000
+# Of processor time, for what the windows of a cluster say. What was worked out is remembered, so the next look goes on.
+WINDOWS_SECONDS = 0.7
+TOO_SLOW = "to work out the windows before it took too long, and it is read when the request is looked at again"
 # Of an image whose reference names no host, and what else Docker Hub is called.
 DEFAULT_HOST, HUB_NAMES = "docker.io", ("index.docker.io", "registry-1.docker.io")
 # API servers of one cluster do not begin to serve a kind at the same moment, and a CRD that is replaced is away for a
@@ -229,7 +233,7 @@ def read_windows(request: Request, api: Api) -> Windows:
     There are none where the kind is not served. Raises PratiqueError where the cluster does not answer.
 
     One that cannot be read holds whatever its selector can still be read to select; one whose `when` cannot be
-    evaluated selects.
+    evaluated selects. Rare recurrences take long to work out: those are not read for which no time is left.
     """
     resource = _resource_of(request.deployment.cluster, ChangeWindow, api)
     objects = api.snapshot(resource).objects if resource else []
@@ -239,17 +243,19 @@ def read_windows(request: Request, api: Api) -> Windows:
         return Windows((), (f"the cluster has {len(objects)} ChangeWindows, and at most {MOST_OBJECTS} are read",))
     report = reviewed_report(request)
     about = selected_by(request, report)
-    fitting, unread = list[tuple[str, ChangeWindow]](), []
+    fitting, unread, until = list[tuple[str, ChangeWindow]](), [], time.thread_time() + WINDOWS_SECONDS
     for obj in objects:
         name, spec = str(obj["metadata"]["name"]), dict(obj.get("spec") or {})
         try:
+            if time.thread_time() > until:
+                raise UnreadableObject(TOO_SLOW)
             window = ChangeWindow.parse(spec)
+            if window.selector.selects(about):
+                window.active_until(database_now())  # which remembers when it begins
+                fitting.append((name, window))
         except UnreadableObject as exc:
             if _may_select(spec, about):
                 unread.append(f"change window {name} cannot be read, so it holds what it might select: {exc}")
-            continue
-        if window.selector.selects(about):
-            fitting.append((name, window))
     conditions = conditions_of(request, report, [window.when for _, window in fitting])
     selecting = []
     for name, window in fitting:

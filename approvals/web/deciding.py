@@ -24,6 +24,7 @@ from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_SLUG, KINDS
 from approvals.errors import Changed, InvalidInput, NotAsExpected
 from approvals.ledger.deciding.confirmations import ready_state
+from approvals.ledger.deciding.deciding_objects import count_due
 from approvals.lifecycle import State
 from approvals.models import CheckSecret, Cluster, DecidingObject, Request
 from approvals.policy import FACTS
@@ -221,6 +222,7 @@ def _show(http: HttpRequest, kind: type[DecidingKind], row: DecidingObject, secr
         "secret": CheckSecret.objects.filter(cluster=row.cluster, check_uid=row.uid).first(),
         "secret_text": secret_text,
         "rights": {verb: _may(http, row.cluster, verb, kind, row.name) for verb in verbs},
+        "left": count_due(row.cluster) if cluster_ids else {},
     }
     return page(http, "deciding/rule.html", facts | (_said_by(http, row) if kind is ApprovalPolicy else {}))
 

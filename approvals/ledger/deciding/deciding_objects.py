@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Min, Q
+from django.db.models import Count, Min, Q
 
 from approvals import audit, wake
 from approvals.audit import Actor
@@ -26,7 +27,7 @@ from approvals.ledger import retries
 from approvals.ledger.deciding import policy_rows
 from approvals.ledger.digests import digest_of
 from approvals.lifecycle import OPEN, State
-from approvals.locks import for_change
+from approvals.locks import for_change, hold
 from approvals.models import Cluster, DecidingObject, Request
 from approvals.policy import BadExpression, check_compiled, check_form
 from provisioner.expressions import ExpressionQuestion
@@ -133,13 +134,30 @@ def _record(row: DecidingObject, verb: str, actor: Actor | None) -> None:
 
 
 def look_again(cluster: Cluster) -> None:
-    """Have requests of a cluster that are decided on, or about to be applied, looked at again now: the oldest ones. The
+    """Have requests of a cluster that are decided on, or about to be applied, looked at again: the oldest ones now. The
     others are looked at in their turn, so that a change of a rule holds up nobody's report."""
     waiting = Request.objects.filter(cluster=cluster, state__in=(State.IN_REVIEW, State.APPROVED))
     for pk in waiting.order_by("pk").values_list("pk", flat=True)[:WOKEN]:
         wake.request(pk)
-    # These would be looked at when a window opens, which may be weeks away; one may wait between two phases.
-    retries.look(retries.waiting(cluster, Awaits.WINDOW).values_list("pk", flat=True), database_now())
+    # Afterwards: no request is locked after the audit chain (approvals/locks.py). What a crash leaves out is looked at
+    # all the same, later.
+    transaction.on_commit(partial(_mark_due, cluster), robust=True)
+
+
+def _mark_due(cluster: Cluster) -> None:
+    """Have all of them be due: those that wait for a window would be looked at when it opens, perhaps in weeks."""
+    now = database_now()
+    later = Request.objects.filter(cluster=cluster, state=State.IN_REVIEW, look_again_at__gt=now)
+    with transaction.atomic():
+        Request.objects.filter(pk__in=hold(later)).update(look_again_at=now)
+    retries.look(retries.waiting(cluster, Awaits.WINDOW).values_list("pk", flat=True), now)
+
+
+def count_due(cluster: Cluster) -> dict[str, int]:
+    """How many requests of the cluster are in review, as `all`, and how many of these are to be looked at, as `due`."""
+    rows = Request.objects.filter(cluster=cluster, state=State.IN_REVIEW)
+    is_due = Q(look_again_at__lte=database_now())
+    return rows.aggregate(all=Count("pk"), due=Count("pk", filter=is_due))
 
 
 def changed_since(cluster_id: int, at: datetime) -> bool:

@@ -100,6 +100,26 @@ def test_two_of_platform_and_another_person_of_security(
     assert site.approve(deployment, by="sam").state == "applied"
 
 
+def test_a_group_that_vanishes_after_the_approval_holds_until_it_is_back(
+    site: DeployedSite, registry: Registry
+) -> None:
+    write(site, rule(site))
+    hire(site, "sam", "security")
+    deployment = asked(site, registry)
+    site.pause(deployment)
+    site.approve(deployment)
+    assert site.approve(deployment, by="sam").state == "approved"
+    KubernetesIdentity.objects.filter(user=site.people["sam"]).update(groups=[])
+    site.resume(deployment)
+    request = site.after_work(deployment)
+    assert (request.state, request.problem_code) == ("approved", "no-longer-approved")
+    assert NOBODY in request.problem
+    assert site.live("ConfigMap", deployment.name) is None
+    KubernetesIdentity.objects.filter(user=site.people["sam"]).update(groups=["security"])
+    Request.objects.update(look_again_at=None)
+    assert site.after_work(deployment).state == "applied"
+
+
 def test_S45_lowering_a_rule_approves_nothing_that_is_open(sandbox_site: DeployedSite, registry: Registry) -> None:
     site = sandbox_site
     ref = write(site, rule(site))
