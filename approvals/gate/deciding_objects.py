@@ -89,7 +89,8 @@ def _resource_of(cluster: Cluster, kind: type[DecidingKind], api: Api) -> Served
 
 
 def _rows(cluster: Cluster, kind: type[DecidingKind]) -> list[DecidingObject]:
-    rows = list(DecidingObject.objects.filter(cluster=cluster, kind=kind.kind).order_by("name", "uid"))
+    found = DecidingObject.objects.filter(cluster=cluster, kind=kind.kind).defer("status", "labels", "writers")
+    rows = list(found.order_by("name", "uid"))
     if sum(row.gone_at is None for row in rows) > MOST_OBJECTS:
         raise _too_many(kind)
     return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -60,7 +60,7 @@ def guards_of(
     facts = {**facts_of(request, report, waived), "approvals": accepted.approvals}
     evaluation, found = _Evaluation(guards, request, facts), []
     for guard in guards:
-        result, words = _judge_guard(guard, request, report, evaluation)
+        result, words = _judge_guard(guard, report, evaluation)
         words = "; ".join([words, *accepted.lost]) if result in (Result.HOLDS, Result.ERROR) else words
         found.append(_policy_facts(guard, result, words))
     return tuple(found)
@@ -76,7 +76,7 @@ def grants_of(request: Request, report: Report, policies: Iterable[LoadedPolicy]
     by_policies = request.reviews.counted().filter(round=request.round, policy__isnull=False)
     given = set(by_policies.values_list("policy_id", "policy_version"))
     # Of an adopted object of somebody else an answer would tell what is private (S09).
-    evaluation, found = _Evaluation([] if is_destructive(report) else grants, request, facts), []
+    evaluation, found = _Evaluation(grants, request, facts, is_asked=not is_destructive(report)), []
     for grant in grants:
         result, words = _judge_grant(grant, request, report, evaluation)
         said = _policy_facts(grant, result, words, has_approved=(grant.key, grant.version) in given)
@@ -209,12 +209,18 @@ class _Evaluation:
     is asked alone, so that no policy uses up the time of another one.
     """
 
-    def __init__(self, policies: Iterable[LoadedPolicy], request: Request, facts: policy.Facts):
+    def __init__(
+        self, policies: Sequence[LoadedPolicy], request: Request, facts: policy.Facts, *, is_asked: bool = True
+    ):
         self.facts = facts
         self._found: dict[str, ExpressionAnswer] = {}
-        judged = [loaded for loaded in policies if not loaded.problem and not why_not_selected(loaded, request)]
+        self._unselected = {id(loaded): why_not_selected(loaded, request) for loaded in policies}
+        judged = [one for one in policies if is_asked and not one.problem and not self.why_not_selected(one)]
         self.ask(condition.expression for loaded in judged for condition in loaded.document.match_conditions)
         self.ask(loaded.document.expression for loaded in judged if not _judge_conditions(loaded, self)[0])
+
+    def why_not_selected(self, loaded: LoadedPolicy) -> str:
+        return self._unselected[id(loaded)]
 
     def ask(self, texts: Iterable[str]) -> None:
         wanted = [text for text in dict.fromkeys(texts) if text not in self._found]
@@ -226,9 +232,9 @@ class _Evaluation:
         return policy.answer(text, self.facts, policy.POLICY, self._found[text])
 
 
-def _judge_guard(loaded: LoadedPolicy, request: Request, report: Report, evaluation: _Evaluation) -> tuple[str, str]:
+def _judge_guard(loaded: LoadedPolicy, report: Report, evaluation: _Evaluation) -> tuple[str, str]:
     """A guard's result and its words."""
-    if not_selected := why_not_selected(loaded, request):
+    if not_selected := evaluation.why_not_selected(loaded):
         return Result.NOT_SELECTED, not_selected
     if loaded.problem:
         return Result.ERROR, f"it cannot be read, so it holds what it might select: {loaded.problem}"
@@ -286,7 +292,7 @@ def _message_of(validation: Validation, facts: policy.Facts) -> str:
 
 def _judge_grant(loaded: LoadedPolicy, request: Request, report: Report, evaluation: _Evaluation) -> tuple[str, str]:
     """A grant's result and its words."""
-    if not_selected := why_not_selected(loaded, request):
+    if not_selected := evaluation.why_not_selected(loaded):
         return Result.NOT_SELECTED, not_selected
     if loaded.problem:
         return Result.ERROR, f"it cannot be read, so it approves nothing: {loaded.problem}"

@@ -34,10 +34,9 @@ LONGEST_BY_CLOCK_SECONDS = 3600
 SPREAD_SECONDS = 20.0
 # Waits that begin together do not end together: each is shortened by up to this share.
 JITTER = 0.25
-# Of one cluster so many are looked at as soon as something changed; the others follow, as many each step. The sweep,
-# which finds them then, comes by as often.
-AT_ONCE = 20
-STEP_SECONDS = 5.0
+# Of one cluster so many are looked at as soon as something changed; the others follow, as many each step.
+AT_ONCE = 40
+STEP_SECONDS = 10.0
 QUIET_SECONDS = 10
 _HELD = ("attempts", "look_again_at", "problem_code", "problem", "problem_since", "remedy", "awaits", "mirrored_at")
 

@@ -37,7 +37,7 @@ from provisioner.expressions.evaluator import ask_all
 MOST_EARLIER = 50
 # What it was before more changes than are kept: no kind can read it, so that it holds what it might select.
 FORGOTTEN: Mapping[str, Any] = {"forgotten": True}
-WOKEN = 100
+WOKEN, MARKED = 100, 500
 # A status is shown again this long after the cluster did not take it.
 SHOW_AGAIN = timedelta(seconds=60)
 
@@ -148,8 +148,11 @@ def _mark_due(cluster: Cluster) -> None:
     """Have all of them be due: those that wait for a window would be looked at when it opens, perhaps in weeks."""
     now = database_now()
     later = Request.objects.filter(cluster=cluster, state=State.IN_REVIEW, look_again_at__gt=now)
-    with transaction.atomic():
-        Request.objects.filter(pk__in=hold(later)).update(look_again_at=now)
+    keys = list(later.values_list("pk", flat=True))
+    for first in range(0, len(keys), MARKED):  # so that who decides on one of them does not wait for all
+        with transaction.atomic():
+            held = hold(later.filter(pk__in=keys[first : first + MARKED]))
+            Request.objects.filter(pk__in=held).update(look_again_at=now)
     retries.look(retries.waiting(cluster, Awaits.WINDOW).values_list("pk", flat=True), now)
 
 

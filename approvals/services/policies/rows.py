@@ -265,8 +265,8 @@ def _save(by: Caller, via: str, known_version: int, *, name: str, cluster: Clust
         policy.changed_at = now
         policy.save()
     # One from before policies belonged to a cluster was in force everywhere.
-    concerned = {before, cluster.pk} if before else Cluster.objects.values("pk")
-    for one in Cluster.objects.filter(pk__in=concerned).only("name"):
+    concerned = Cluster.objects.filter(pk__in={before, cluster.pk}) if before else Cluster.objects.all()
+    for one in concerned.only("name"):
         look_again(one)
     audit.record(
         verb="policy.saved",

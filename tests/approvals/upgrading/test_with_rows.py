@@ -26,7 +26,7 @@ tables = list(past.get_app_config("approvals").get_models(include_auto_created=T
 VALUES = {
     models.DateTimeField: lambda number: timezone.now(), models.UUIDField: lambda number: uuid.uuid4(),
     models.BooleanField: lambda number: True, models.BinaryField: lambda number: b"\0salt",
-    models.IntegerField: lambda number: number, models.JSONField: lambda number: {"number": number},
+    models.IntegerField: lambda number: number,
 }
 
 def value_of(field, number, made):
@@ -34,20 +34,19 @@ def value_of(field, number, made):
         return made[field.related_model] if field.related_model in made else fill(field.related_model, number, made)
     if field.choices:
         return field.choices[0][0]
-    for kind, value in VALUES.items():
-        if isinstance(field, kind):
-            return value(number)
     if "JSON" in type(field).__name__:
         return {"number": number}
-    return f"{field.name}-{number}"[:field.max_length]
+    if "Text" in type(field).__name__ or isinstance(field, models.CharField):
+        return f"{field.name}-{number}"[:field.max_length]
+    return next(value(number) for kind, value in VALUES.items() if isinstance(field, kind))
 
 def fill(model, number, made):
     '''A row with everything that has to be said, and with whatever that needs.'''
-    said = {
-        field.name: value_of(field, number, made)
-        for field in model._meta.concrete_fields
-        if not isinstance(field, models.AutoField) and not field.null and (field.primary_key or not field.has_default())
-    }
+    said = {}
+    for field in model._meta.concrete_fields:
+        is_left_out = field.null or field.blank or field.has_default() or isinstance(field, models.AutoField)
+        if field.primary_key and not isinstance(field, models.AutoField) or not is_left_out:
+            said[field.name] = value_of(field, number, made)
     if model.__name__ == "Proof":
         said["sign_in"] = value_of(model._meta.get_field("sign_in"), number, made)
     made[model] = model.objects.create(**said)

@@ -21,6 +21,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+import approvals.project.celery  # noqa: F401 - wakes go to its queue
 from approvals import access, audit, gate, services, tasks
 from approvals.audit import MACHINE
 from approvals.gate import reader
@@ -29,7 +30,7 @@ from approvals.gate.rules import standings
 from approvals.ledger.deciding import deciding_objects
 from approvals.lifecycle import State
 from approvals.locks import for_change
-from approvals.models import Finding, Report, Request
+from approvals.models import BundleDeployment, Finding, Report, Request
 from approvals.policy.document import PolicyDocument, PolicyEffect, Validation
 from approvals.steps import evaluate
 from tests.bench.installation import Size, deployments_of, reports_of, requests_of
@@ -159,6 +160,7 @@ def change() -> dict[str, Any]:
         people.join()
         due = deciding_objects.count_due(env.cluster)
         released = rows.filter(pk__in=waiting, look_again_at__lt=later).count()
+        BundleDeployment.objects.update(looked_after_at=timezone.now())
         sweeps = list[float]()
         timed(tasks.sweep, sweeps)
         looks, body = list[float](), template.reports.get().body
@@ -204,8 +206,9 @@ def replay() -> dict[str, Any]:
         Request.objects.update(created_at=now)
         # Each is encrypted for its own request, so that it cannot be copied as it lies there.
         report, findings = template.reports.get(), list(template.reports.get().findings.all())
+        body = report.body
         for request in Request.objects.exclude(pk=template.pk):
-            report.pk, report.request = None, request
+            report.pk, report.request, report.body = None, request, body
             report.save(force_insert=True)
             for finding in findings:
                 finding.pk, finding.report = None, report

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.db import connection
 
+import approvals.project.celery  # noqa: F401 - wakes go to its queue
 from approvals.models import Report, Request
 from approvals.selectors import sets
 from tests.bench.installation import clusters_of, people_of, role, session

@@ -2,7 +2,7 @@
 make it, in a process of its own; workers do the rest.
 
 `ask MARK URL NAME=KUBECONFIG ...` registers clusters and makes a request on each, for a deployment in a namespace of this
-name; `order` gives them three rings, `approve` approves all, `silence NAME` says that nobody has reached a cluster for
+name; `order` gives them three rings, `approve` approves all, `show` prints what each ring waits for, `silence NAME` says that nobody has reached a cluster for
 long, `take-out NAME` has the set go on without its deployment there.
 """
 
@@ -74,6 +74,12 @@ def approve() -> None:
         )
 
 
+def show() -> None:
+    found = services.read_order(clusters=list(Cluster.objects.all()), name=SET)
+    assert found is not None
+    sys.stdout.write("".join(f"{ring.ring.name}: {ring.progress.words}\n" for ring in found.rings))
+
+
 def silence(name: str) -> None:
     rollouts.silence(Cluster.objects.get(name=name))
 
@@ -92,4 +98,5 @@ def take_out(name: str) -> None:
 
 if __name__ == "__main__":
     what, *words = sys.argv[1:]
-    {"ask": ask, "order": order, "approve": approve, "silence": silence, "take-out": take_out}[what](*words)
+    acts = {"ask": ask, "order": order, "approve": approve, "show": show, "silence": silence, "take-out": take_out}
+    acts[what](*words)
