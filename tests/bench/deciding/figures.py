@@ -199,7 +199,7 @@ def replay() -> dict[str, Any]:
     with small_world() as env:
         template = reports.many(env, findings=FINDINGS, objects=OBJECTS, name="template")
         clusters = dict.fromkeys(("prod-eu", "prod-us", "staging", "edge"), env.cluster)
-        size = Size(REPLAYED, REPLAYED, 0)
+        size = Size(REPLAYED - 1, REPLAYED - 1, 0)
         deployments_of(template.deployment, size, clusters)
         requests_of(template, size)
         now = timezone.now()
