@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import takewhile
 from zoneinfo import ZoneInfo, available_timezones
@@ -43,8 +44,8 @@ _PARTS = {
     "BYYEARDAY": ("YEARLY",),
     "BYWEEKNO": ("YEARLY",),
 }
-# The Gregorian calendar repeats every 400 years, weekdays included.
-_CALENDAR_YEARS = 400
+# After so many years dates have the same weekdays again, unless a year such as 2100 lies between them.
+_CALENDAR_YEARS = 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,8 @@ class Schedule:
     def spans(self, after: datetime) -> Iterator[tuple[datetime, datetime | None]]:
         """Each start and end in UTC, in order, of which the end is after this instant: all within AHEAD of it, and
         perhaps some later ones. A span is over at its end."""
-        for start in _starts(self, after.astimezone(UTC).year):
+        at = after.astimezone(UTC)
+        for start in _starts(self, at.year, at.month):
             end = start + self.duration if self.duration is not None else None
             if end is None or end > after:
                 yield start, end
@@ -137,7 +139,9 @@ def _check_rule(fields: SpecFields, schedule: Schedule) -> None:
         raise fields.refuse("rrule", "has UNTIL and COUNT; expected one of them")
     try:
         if not _ever_begins(schedule):
-            raise fields.refuse("rrule", f"is {schedule.rule[:60]!r}, which names no day in the next 200 years")
+            raise fields.refuse(
+                "rrule", f"is {schedule.rule[:60]!r}, which names no day in the next {_CALENDAR_YEARS} years"
+            )
     except (ValueError, TypeError, IndexError, KeyError, OverflowError) as exc:
         raise fields.refuse("rrule", f"is {schedule.rule[:60]!r}; expected a rule of RFC 5545: {exc}") from exc
 
@@ -154,26 +158,53 @@ def _read_rule(schedule: Schedule, start: datetime) -> tuple[rrule, datetime | N
     return found, datetime.strptime(until, _UNTIL_FORM).replace(tzinfo=UTC) if until else None
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)
 def _ever_begins(schedule: Schedule) -> bool:
-    """Whether the rule names any day. dateutil looks until the year 9999, which takes a minute if it finds none; so the
-    same days are asked for in a year near to that."""
-    shift = (9999 - schedule.start.year) // _CALENDAR_YEARS * _CALENDAR_YEARS
-    found, _ = _read_rule(schedule, schedule.start.replace(year=schedule.start.year + shift))
+    """Whether the rule names any day within _CALENDAR_YEARS. dateutil looks until the year 9999, which takes seconds if
+    it finds none; so the same days are asked for in a year near to that."""
+    first, last = schedule.start.year, 9999 - _CALENDAR_YEARS
+    same = (year for year in range(last, last - _CALENDAR_YEARS, -1) if _has_same_days(year, first))
+    found, _ = _read_rule(schedule, schedule.start.replace(year=next(same)))
     return next(iter(found), None) is not None
 
 
-@lru_cache(maxsize=512)
-def _starts(schedule: Schedule, year: int) -> tuple[datetime, ...]:
-    """The starts, in UTC and in order, from LONGEST before this year until AHEAD of its end."""
+def _has_same_days(year: int, other: int) -> bool:
+    return year % 4 == other % 4 and date(year, 1, 1).weekday() == date(other, 1, 1).weekday()
+
+
+# As many as the windows of a cluster that are read. These are some hundred instants each.
+@lru_cache(maxsize=1024)
+def _starts(schedule: Schedule, year: int, month: int) -> tuple[datetime, ...]:
+    """The starts, in UTC and in order, from LONGEST before this month until AHEAD of its end."""
     zone = ZoneInfo(schedule.zone)
     if not schedule.rule:
         return (_instant(schedule.start, zone),)
-    found, until = _read_rule(schedule, schedule.start)
-    turn = datetime(year, 1, 1)  # noqa: DTZ001 - local, as what it is compared with
-    first, last = turn - LONGEST - timedelta(days=2), turn + AHEAD + timedelta(days=368)
+    turn = datetime(year, month, 1)  # noqa: DTZ001 - local, as what it is compared with
+    first, last = turn - LONGEST - timedelta(days=2), turn + AHEAD + timedelta(days=33)
+    found, until = _read_rule(schedule, _later_start(schedule, first))
     near = takewhile(lambda local: local <= last, found.xafter(first, inc=True))
     return tuple(start for start in (_instant(local, zone) for local in near) if until is None or start <= until)
+
+
+def _later_start(schedule: Schedule, first: datetime) -> datetime:
+    """From where the same recurrence goes on: some whole intervals after its start, and more than one before `first`.
+
+    dateutil counts from the start each time, which takes long if that was years ago. With COUNT nothing else is right.
+    """
+    parts = dict(part.split("=", 1) for part in schedule.rule.split(";"))
+    start, interval = schedule.start, int(parts.get("INTERVAL", "1"))
+    if "COUNT" in parts or first <= start:
+        return start
+    if days := {"DAILY": 1, "WEEKLY": 7}.get(parts["FREQ"]):
+        step = timedelta(days=days * interval)
+        return start + max((first - start) // step - 1, 0) * step
+    months = interval * (12 if parts["FREQ"] == "YEARLY" else 1)
+    passed = (first.year - start.year) * 12 + first.month - start.month
+    for count in range(passed // months - 1, 0, -1):
+        year, month = divmod(start.year * 12 + start.month - 1 + count * months, 12)
+        with suppress(ValueError):  # that month has fewer days
+            return start.replace(year=year, month=month + 1)
+    return start
 
 
 def _instant(local: datetime, zone: ZoneInfo) -> datetime:

@@ -3,6 +3,7 @@ what their selectors and conditions look at of one request."""
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,6 +42,9 @@ KeptRows = Mapping[str, list[DecidingObject]]  # by kind
 K = TypeVar("K", bound=DecidingKind)
 # Of one kind and cluster. Where there are more, nobody can tell what they say.
 MOST_OBJECTS = 1000
+# Of processor time, for what the windows of a cluster say. What was worked out is remembered, so the next look goes on.
+WINDOWS_SECONDS = 0.7
+TOO_SLOW = "to work out the windows before it took too long, and it is read when the request is looked at again"
 # Of an image whose reference names no host, and what else Docker Hub is called.
 DEFAULT_HOST, HUB_NAMES = "docker.io", ("index.docker.io", "registry-1.docker.io")
 # API servers of one cluster do not begin to serve a kind at the same moment, and a CRD that is replaced is away for a
@@ -97,8 +101,8 @@ def _resource_of(cluster: Cluster, kind: type[DecidingKind], api: Api) -> Served
 
 
 def _rows(cluster: Cluster, kind: type[DecidingKind], rows: KeptRows | None = None) -> list[DecidingObject]:
-    ours = DecidingObject.objects.filter(cluster=cluster, kind=kind.kind).order_by("name", "uid")
-    found = rows[kind.kind] if rows else list(ours)
+    ours = DecidingObject.objects.filter(cluster=cluster, kind=kind.kind).defer("status", "labels", "writers")
+    found = rows[kind.kind] if rows else list(ours.order_by("name", "uid"))
     if sum(row.gone_at is None for row in found) > MOST_OBJECTS:
         raise _too_many(kind)
     return found
@@ -313,6 +317,8 @@ def read_windows(request: Request, api: Api) -> Windows:
     """The change windows that select a request, as the cluster has them: a copy of ours may be late.
 
     There are none where the kind is not served. Raises PratiqueError where the cluster does not answer.
+
+    Rare recurrences take long to work out: those are not read for which no time is left.
     """
     resource = _resource_of(request.deployment.cluster, ChangeWindow, api)
     objects, now = api.snapshot(resource).objects if resource else [], database_now()
@@ -330,13 +336,15 @@ def windows_of(request: Request, objects: Collection[SeenObject]) -> Windows:
     """Those of these change windows that select a request."""
     if not objects:
         return Windows()
-    selecting, unread = list[SelectingWindow](), list[str]()
+    selecting, unread, until = list[SelectingWindow](), list[str](), time.thread_time() + WINDOWS_SECONDS
     for each in list_selecting(ChangeWindow, request, reviewed_report(request), objects):
-        if each.parsed:
+        problem = each.problem if time.thread_time() < until else TOO_SLOW
+        if each.parsed and not problem:
+            each.parsed.active_until(database_now())  # which remembers when it begins
             selecting.append(SelectingWindow(each.seen.name, each.parsed, each.is_sure))
         else:
             words = f"change window {each.seen.name} cannot be read, so the requests that it might select wait"
-            unread.append(f"{words}: {each.problem}")
+            unread.append(f"{words}: {problem}")
     return Windows(tuple(selecting), tuple(unread))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from django.db.models import Exists, OuterRef, prefetch_related_objects
@@ -19,6 +20,7 @@ from approvals.ledger.pivots import unknown_writes
 from approvals.models import Finding, PolicyEvaluation, Report, Request, Review, Revision
 from approvals.policy.document import LoadedPolicy, Validation
 from approvals.selectors.pages import depending
+from provisioner.expressions import ExpressionAnswer, ExpressionOutcome
 from provisioner.expressions.evaluator import ask, limited
 from provisioner.review.base.claims import ANY
 from provisioner.review.base.messages import unjudged_fields
@@ -63,9 +65,8 @@ def guards_of(
         and not policy.why_not_waivable(rule=finding.rule, severity=finding.severity)
     }
     facts = {**facts_of(request, report, waived), "approvals": accepted.approvals}
-    with limited(SECONDS):
-        said = [_ask_guard(guard, request, report, facts) for guard in guards]
-    found = []
+    judge = partial(_judge_guard, report)
+    said, found = _judge_each(guards, request, facts, judge, _OF_GUARDS), []
     for guard, (result, words) in zip(guards, said, strict=True):
         lost = accepted.lost if result in (Result.HOLDS, Result.ERROR) else ()
         found.append(_policy_facts(guard, result, "; ".join([words, *lost])))
@@ -81,9 +82,9 @@ def grants_of(request: Request, report: Report, policies: Iterable[LoadedPolicy]
     facts = facts_of(request, report)
     by_policies = request.reviews.counted().filter(round=request.round, policy__isnull=False)
     given = set(by_policies.values_list("policy_id", "policy_version"))
-    with limited(SECONDS):
-        answers = [_ask_grant(grant, request, report, facts) for grant in grants]
-    found = []
+    # Of an adopted object of somebody else an answer would tell what is private (S09).
+    judge, is_asked = partial(_judge_grant, request, report), not is_destructive(report)
+    answers, found = _judge_each(grants, request, facts, judge, _OF_GRANTS, is_asked=is_asked), []
     for grant, (result, words) in zip(grants, answers, strict=True):
         said = _policy_facts(grant, result, words, has_approved=(grant.key, grant.version) in given)
         if result == Result.APPROVES:
@@ -209,61 +210,92 @@ def _kind(ref: dict[str, str]) -> str:
     return f"{ref['kind']}.{ref['group']}" if ref["group"] else ref["kind"]
 
 
-def _evaluate(text: str, facts: policy.Facts) -> policy.ExpressionResult:
-    """What an expression comes to. Each policy's are asked alone, so that no other one uses up its time."""
-    (found,) = ask(policy.POLICY, [text], facts)
-    return policy.answer(text, facts, policy.POLICY, found)
+def _judge_each(
+    policies: Sequence[LoadedPolicy],
+    request: Request,
+    facts: policy.Facts,
+    judge: Callable[[LoadedPolicy, _Evaluation], tuple[Result, str]],
+    order: Sequence[Result],
+    *,
+    is_asked: bool = True,
+) -> list[tuple[Result, str]]:
+    """What each policy says, as `judge` reads it. One that asks for labels is asked with every set of labels that
+    counts, and the first of `order` among its answers is what it says (S14)."""
+    with_labels = [one for one in policies if any("labels" in text for text in one.document.texts)]
+    found = list[tuple[Result, str]]()
+    with limited(SECONDS):
+        evaluations = [_Evaluation(policies, request, facts, is_asked=is_asked)]
+        for own in labels.sets_of(request)[1:] if with_labels else ():
+            evaluations.append(_Evaluation(with_labels, request, {**facts, "labels": own}, is_asked=is_asked))
+        for one in policies:
+            answers = [judge(one, each) for each in (evaluations if one in with_labels else evaluations[:1])]
+            is_selected = not evaluations[0].why_not_selected(one)
+            if one in with_labels and is_selected and not labels.are_all_kept(request):
+                answers.append((Result.ERROR, LABELS_FORGOTTEN))
+            found.append(min(answers, key=lambda answer: order.index(answer[0])))
+    return found
 
 
-def _ask_guard(loaded: LoadedPolicy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
+class _Evaluation:
+    """What the expressions of policies come to on the same facts.
+
+    They are asked together: a message to the evaluator takes longer than most of them do. What was not evaluated then
+    is asked alone, so that no policy uses up the time of another one.
+    """
+
+    def __init__(
+        self, policies: Sequence[LoadedPolicy], request: Request, facts: policy.Facts, *, is_asked: bool = True
+    ):
+        self.facts = facts
+        self._found: dict[str, ExpressionAnswer] = {}
+        self._unselected = {id(loaded): why_not_selected(loaded, request) for loaded in policies}
+        judged = [one for one in policies if is_asked and not one.problem and not self.why_not_selected(one)]
+        self.ask(condition.expression for loaded in judged for condition in loaded.document.match_conditions)
+        self.ask(loaded.document.expression for loaded in judged if not _judge_conditions(loaded, self)[0])
+
+    def why_not_selected(self, loaded: LoadedPolicy) -> str:
+        return self._unselected[id(loaded)]
+
+    def ask(self, texts: Iterable[str]) -> None:
+        wanted = [text for text in dict.fromkeys(texts) if text not in self._found]
+        for text, answer in zip(wanted, ask(policy.POLICY, wanted, self.facts), strict=True):
+            is_cut_short = answer.outcome is ExpressionOutcome.ENDED and not answer.exceeds
+            self._found[text] = ask(policy.POLICY, [text], self.facts)[0] if is_cut_short else answer
+
+    def result_of(self, text: str) -> policy.ExpressionResult:
+        return policy.answer(text, self.facts, policy.POLICY, self._found[text])
+
+
+def _judge_guard(report: Report, loaded: LoadedPolicy, evaluation: _Evaluation) -> tuple[Result, str]:
     """A guard's result and its words."""
-    if not_selected := why_not_selected(loaded, request):
+    if not_selected := evaluation.why_not_selected(loaded):
         return Result.NOT_SELECTED, not_selected
     if loaded.problem:
         return Result.ERROR, f"it cannot be read, so the requests that it might select wait: {loaded.problem}"
-    if (sets := _facts_by_labels(loaded, request, facts)) is None:
-        return Result.ERROR, LABELS_FORGOTTEN
-    answers = [_judge_by_guard(loaded, report, about) for about in sets]
-    return min(answers, key=lambda answer: _OF_GUARDS.index(answer[0]))
-
-
-def _facts_by_labels(loaded: LoadedPolicy, request: Request, facts: policy.Facts) -> list[policy.Facts] | None:
-    """The facts with each set of labels that counts, as far as the policy asks for them; None where one is not kept."""
-    document = loaded.document
-    texts = [document.expression, *(condition.expression for condition in document.match_conditions)]
-    if not any("labels" in text for text in texts):
-        return [facts]
-    known: list[policy.Facts] = [{**facts, "labels": own} for own in labels.sets_of(request)]
-    return known if labels.are_all_kept(request) else None
-
-
-def _judge_by_guard(loaded: LoadedPolicy, report: Report, facts: policy.Facts) -> tuple[Result, str]:
-    not_selected, doubt = _ask_conditions(loaded, facts)
+    not_selected, doubt = _judge_conditions(loaded, evaluation)
     if not_selected:
         return Result.NOT_SELECTED, not_selected
     document = loaded.document
-    answer = _evaluate(document.expression, facts)
+    answer = evaluation.result_of(document.expression)
     if answer.is_true:
         return Result.PASSES, answer.words
     if answer.is_error:
         return Result.ERROR, introduced(document.message, answer.words)
-    words = "; ".join([*_describe_failed(document.validations, answer, facts), *([doubt] if doubt else [])])
+    words = "; ".join([*_describe_failed(document.validations, answer, evaluation), *([doubt] if doubt else [])])
     # Where objects of others are to be adopted, and none is in the way that is not: then guards see nothing.
     is_stopped = any(map(is_in_the_way, report.body["plan"]["actions"]))
     adopts = report.actions.get(Action.ADOPT, 0) and not is_stopped
     return Result.HOLDS, f"{words}; {ADOPTS}" if adopts else words
 
 
-def _ask_conditions(loaded: LoadedPolicy, facts: policy.Facts) -> tuple[str, str]:
+def _judge_conditions(loaded: LoadedPolicy, evaluation: _Evaluation) -> tuple[str, str]:
     """Why the policy's matchConditions do not select the request, "" where they do; and what of them is in doubt.
 
     As in ValidatingAdmissionPolicy, one that is false counts whatever became of the others.
     """
-    conditions = loaded.document.match_conditions
-    answers = ask(policy.POLICY, [condition.expression for condition in conditions], facts)
     doubts = []
-    for condition, found in zip(conditions, answers, strict=True):
-        said = policy.answer(condition.expression, facts, policy.POLICY, found)
+    for condition in loaded.document.match_conditions:
+        said = evaluation.result_of(condition.expression)
         if said.is_error:
             doubts.append(f"its match condition {condition.name} {said.words}")
         elif not said.is_true:
@@ -272,18 +304,17 @@ def _ask_conditions(loaded: LoadedPolicy, facts: policy.Facts) -> tuple[str, str
 
 
 def _describe_failed(
-    validations: tuple[Validation, ...], answer: policy.ExpressionResult, facts: policy.Facts
+    validations: tuple[Validation, ...], answer: policy.ExpressionResult, evaluation: _Evaluation
 ) -> list[str]:
     """What each validation says that is not true; `answer` is of all of them."""
     if len(validations) == 1:
-        return [introduced(_message_of(validations[0], facts), answer.words)]
+        return [introduced(_message_of(validations[0], evaluation.facts), answer.words)]
+    evaluation.ask(validation.expression for validation in validations)
     found = []
-    for validation, evaluated in zip(
-        validations, ask(policy.POLICY, [it.expression for it in validations], facts), strict=True
-    ):
-        said = policy.answer(validation.expression, facts, policy.POLICY, evaluated)
+    for validation in validations:
+        said = evaluation.result_of(validation.expression)
         if not said.is_true:
-            found.append(introduced(_message_of(validation, facts), said.words))
+            found.append(introduced(_message_of(validation, evaluation.facts), said.words))
     return found or [answer.words]
 
 
@@ -293,34 +324,26 @@ def _message_of(validation: Validation, facts: policy.Facts) -> str:
     return (policy.message_of(ask(policy.MESSAGE, [text], known)[0]) if text else "") or validation.message
 
 
-def _ask_grant(loaded: LoadedPolicy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
+def _judge_grant(request: Request, report: Report, loaded: LoadedPolicy, evaluation: _Evaluation) -> tuple[Result, str]:
     """A grant's result and its words."""
-    if not_selected := why_not_selected(loaded, request):
+    if not_selected := evaluation.why_not_selected(loaded):
         return Result.NOT_SELECTED, not_selected
     if loaded.problem:
         return Result.ERROR, f"it cannot be read, so it approves nothing: {loaded.problem}"
     if is_destructive(report):
-        # Not asked: of an adopted object of somebody else its answer would tell what is private (S09).
         return Result.SILENT, f"it was not evaluated: {_destruction(report)}"
-    if (sets := _facts_by_labels(loaded, request, facts)) is None:
-        return Result.ERROR, LABELS_FORGOTTEN
-    answers = [_judge_by_grant(loaded, request, report, about) for about in sets]
-    return min(answers, key=lambda answer: _OF_GRANTS.index(answer[0]))
-
-
-def _judge_by_grant(loaded: LoadedPolicy, request: Request, report: Report, facts: policy.Facts) -> tuple[Result, str]:
-    not_selected, doubt = _ask_conditions(loaded, facts)
+    not_selected, doubt = _judge_conditions(loaded, evaluation)
     if not_selected or doubt:
         return (Result.NOT_SELECTED if not_selected else Result.ERROR), not_selected or doubt
     expression = loaded.document.expression
-    answer = _evaluate(expression, facts)
+    answer = evaluation.result_of(expression)
     if answer.is_error:
         return Result.ERROR, answer.words
     if not answer.is_true:
         new = [finding for finding in report.findings.all() if finding.is_new]
         if asked := [finding for finding in new if f'"{finding.rule}"' in expression]:
             return Result.SILENT, f"{answer.words}; new is {_name_findings(asked)}"
-        worst = next((finding for finding in new if finding.severity == facts["worst_new"]), None)
+        worst = next((finding for finding in new if finding.severity == evaluation.facts["worst_new"]), None)
         return (
             Result.SILENT,
             f"{answer.words}; the worst new finding is {_name_findings([worst])}" if worst else answer.words,

@@ -98,6 +98,6 @@ def require_again(facts: GateFacts) -> None:
 
 def keep(request: Request, facts: GateFacts) -> None:
     """Write down what every policy said of this round."""
-    for said in (*(value_of(facts.guards) or ()), *(value_of(facts.grants) or ())):
-        if said.key:
-            rounds.keep(request, policy_id=said.key, version=said.version, result=said.result, words=said.words)
+    policies = (*(value_of(facts.guards) or ()), *(value_of(facts.grants) or ()))
+    if said := {(one.key, one.version): (one.result, one.words) for one in policies if one.key}:
+        rounds.keep(request, said)

@@ -7,10 +7,12 @@ cluster (`Awaits`) is looked at when that changes, too. All else needs another s
 from __future__ import annotations
 
 import random
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
 from django.core.cache import cache
+from django.db import transaction
 from django.db.models import QuerySet
 
 from approvals import wake
@@ -18,6 +20,7 @@ from approvals.clock import database_now
 from approvals.errors import Awaits
 from approvals.ledger import made_values
 from approvals.lifecycle import OPEN
+from approvals.locks import hold as hold_rows
 from approvals.models import Cluster, Request
 from provisioner.errors import PratiqueError, TryLater, Unreachable
 from provisioner.review.base.record import ref_record
@@ -31,9 +34,9 @@ LONGEST_BY_CLOCK_SECONDS = 3600
 SPREAD_SECONDS = 20.0
 # Waits that begin together do not end together: each is shortened by up to this share.
 JITTER = 0.25
-# Of one cluster so many are looked at as soon as something changed; the others follow, one each step.
-AT_ONCE = 8
-STEP_SECONDS = 1.0
+# Of one cluster so many are looked at as soon as something changed; the others follow, as many each step.
+AT_ONCE = 40
+STEP_SECONDS = 10.0
 QUIET_SECONDS = 10
 _HELD = ("attempts", "look_again_at", "problem_code", "problem", "problem_since", "remedy", "awaits", "mirrored_at")
 
@@ -84,17 +87,24 @@ def waiting(cluster: Cluster, awaits: Awaits) -> QuerySet[Request]:
     return Request.objects.filter(deployment__cluster=cluster, state__in=OPEN, awaits=awaits).order_by("changed_at")
 
 
-def look(requests: Collection[int], now: datetime) -> None:
-    """Have these requests looked at, each once: the first ones now, the others one after the other.
+def look(requests: Iterable[int], now: datetime) -> None:
+    """Have these requests looked at, each once: the first ones now, the others some at a time.
 
     Nobody is made to wait longer by it. A request is looked at so at most once in QUIET_SECONDS, however often
     something changes: what comes in between is seen by the look after that.
     """
-    for position, pk in enumerate(requests):
-        at = now + timedelta(seconds=max(0, position + 1 - AT_ONCE) * STEP_SECONDS)
-        key = f"awaited:{pk}"
-        if not cache.add(key, True, QUIET_SECONDS):
-            at = max(at, now + timedelta(seconds=QUIET_SECONDS))
-        waits = Request.objects.filter(pk=pk, state__in=OPEN, look_again_at__gt=at).exclude(awaits="")
-        if waits.update(look_again_at=at) and at == now:
-            wake.request(pk)
+    names = {f"awaited:{pk}": pk for pk in requests}
+    quiet = cache.get_many(names)
+    cache.set_many({name: True for name in names if name not in quiet}, QUIET_SECONDS)
+    steps = defaultdict[float, list[int]](list)
+    for position, (name, pk) in enumerate(names.items()):
+        steps[max(position // AT_ONCE * STEP_SECONDS, QUIET_SECONDS if name in quiet else 0)].append(pk)
+    for wait, keys in steps.items():
+        at = now + timedelta(seconds=wait)
+        later = Request.objects.filter(pk__in=keys, state__in=OPEN, look_again_at__gt=at).exclude(awaits="")
+        with transaction.atomic():
+            held = hold_rows(later)
+            Request.objects.filter(pk__in=held).update(look_again_at=at)
+            if not wait:
+                for pk in held:
+                    wake.request(pk)

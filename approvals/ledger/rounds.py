@@ -23,6 +23,8 @@ MAX_OBJECTS = 50
 LABELS_CHANGED = "labels-changed"
 # Of one that ended because somebody asked for a new report.
 ASKED_AGAIN = "asked-again"
+# The columns of what a policy said.
+_POLICY, _SAID = ("policy", "policy_version"), ("result", "words")
 
 
 def void(
@@ -93,15 +95,25 @@ def is_denied(row: Request) -> bool:
 
 
 @transaction.atomic(durable=True)
-def keep(request: Request, *, policy_id: int, version: int, result: str, words: str) -> None:
-    """Policies are asked at every look; what one says as before is as it was written down, and since when."""
-    key: dict[str, Any] = {
-        "request": request,
-        "round": request.round,
-        "policy_id": policy_id,
-        "policy_version": version,
-    }
-    known = PolicyEvaluation.objects.filter(**key).values_list("result", "words").first()
-    if known != (result, words):
-        said: dict[str, Any] = {"result": result, "words": words, "at": database_now()}
-        PolicyEvaluation.objects.update_or_create(**key, defaults=said)
+def keep(request: Request, said: Mapping[tuple[int, int], tuple[str, str]]) -> None:
+    """Keep the result and the words of each policy, by its key and version. Policies are asked at every look; what one
+    says as before is as it was written down, and since when."""
+    kept = PolicyEvaluation.objects.filter(request=request, round=request.round)
+    known = {(key, version): told for key, version, *told in kept.values_list(*_POLICY, *_SAID)}
+    now = database_now()
+    news = [
+        PolicyEvaluation(
+            request=request,
+            round=request.round,
+            policy_id=key,
+            policy_version=version,
+            result=result,
+            words=words,
+            at=now,
+        )
+        for (key, version), (result, words) in said.items()
+        if known.get((key, version)) != [result, words]
+    ]
+    PolicyEvaluation.objects.bulk_create(
+        news, update_conflicts=True, unique_fields=("request", "round", *_POLICY), update_fields=(*_SAID, "at")
+    )

@@ -90,6 +90,11 @@ class PolicyDocument:
         return " && ".join(f"({text})" for text in ends)
 
     @property
+    def texts(self) -> list[str]:
+        """The expressions that decide."""
+        return [self.expression, *(condition.expression for condition in self.match_conditions)]
+
+    @property
     def message(self) -> str:
         """The messages of all validations, each once."""
         return "; ".join(dict.fromkeys(one.message for one in self.validations if one.message))

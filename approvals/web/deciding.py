@@ -25,6 +25,7 @@ from approvals.deciding.selector import SEVERITIES
 from approvals.deciding.table import BY_SLUG, KINDS
 from approvals.errors import Changed, InvalidInput, NotAsExpected
 from approvals.ledger.deciding.confirmations import ready_state
+from approvals.ledger.deciding.deciding_objects import count_due
 from approvals.lifecycle import State
 from approvals.models import CheckSecret, Cluster, DecidingObject, Request
 from approvals.policy import FACTS
@@ -195,6 +196,7 @@ def _show(http: HttpRequest, kind: type[DecidingKind], row: DecidingObject, secr
         "ready": ready_state(row, database_now()),
         "secret_text": secret_text,
         "rights": {verb: _may(http, row.cluster, verb, kind, row.name) for verb in verbs},
+        "left": count_due(row.cluster) if row.cluster in readable(http) else {},
     }
     return page(http, "deciding/rule.html", facts | _facts_of_kind(http, kind, row))
 

@@ -79,7 +79,7 @@ def _answer_of(found: Any) -> ExpressionAnswer:
     return ExpressionAnswer(ExpressionOutcome.VALUE, value if len(value) <= MAX_TEXT else None, name)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)  # some 10 KiB each; what the policies and rules of a cluster ask has to fit
 def _compiled(language: Language, text: str) -> Any:
     return _environment(language).compile(text)
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Min, Q
+from django.db.models import Count, Min, Q
 
 from approvals import audit, wake
 from approvals.audit import Actor
@@ -27,7 +28,7 @@ from approvals.ledger import retries
 from approvals.ledger.deciding import policy_rows
 from approvals.ledger.digests import digest_of_spec
 from approvals.lifecycle import OPEN, State
-from approvals.locks import for_change
+from approvals.locks import for_change, hold
 from approvals.models import CheckSecret, Cluster, DecidingObject, Request
 from approvals.policy import BadExpression, check_compiled, check_form
 from provisioner.expressions import ExpressionQuestion
@@ -38,7 +39,7 @@ MOST_EARLIER = 50
 MOST_EARLIER_BYTES = 1024 * 1024
 # What it was before more changes than are kept: no kind can read it, so that it holds what it might select.
 FORGOTTEN: Mapping[str, Any] = {"forgotten": True}
-WOKEN = 100
+WOKEN, MARKED = 100, 500
 # A status is shown again this long after the cluster did not take it.
 SHOW_AGAIN = timedelta(seconds=60)
 
@@ -156,13 +157,33 @@ def add_earlier_authors(row: DecidingObject, authors: Iterable[Mapping[str, Any]
 
 
 def look_again(cluster: Cluster) -> None:
-    """Have requests of a cluster that are decided on, or about to be applied, looked at again now: the oldest ones. The
+    """Have requests of a cluster that are decided on, or about to be applied, looked at again: the oldest ones now. The
     others are looked at in their turn, so that a change of a rule holds up nobody's report."""
     waiting = Request.objects.filter(cluster=cluster, state__in=(State.IN_REVIEW, State.APPROVED))
     for pk in waiting.order_by("pk").values_list("pk", flat=True)[:WOKEN]:
         wake.request(pk)
-    # These would be looked at when a window opens, which may be weeks away; one may wait between two phases.
-    retries.look(retries.waiting(cluster, Awaits.WINDOW).values_list("pk", flat=True), database_now())
+    # Afterwards: no request is locked after the audit chain (approvals/locks.py). What a crash leaves out is looked at
+    # all the same, later.
+    transaction.on_commit(partial(_mark_due, cluster), robust=True)
+
+
+def _mark_due(cluster: Cluster) -> None:
+    """Have all of them be due: those that wait for a window would be looked at when it opens, perhaps in weeks."""
+    now = database_now()
+    later = Request.objects.filter(cluster=cluster, state=State.IN_REVIEW, look_again_at__gt=now)
+    keys = list(later.values_list("pk", flat=True))
+    for first in range(0, len(keys), MARKED):  # so that who decides on one of them does not wait for all
+        with transaction.atomic():
+            held = hold(later.filter(pk__in=keys[first : first + MARKED]))
+            Request.objects.filter(pk__in=held).update(look_again_at=now)
+    retries.look(retries.waiting(cluster, Awaits.WINDOW).values_list("pk", flat=True), now)
+
+
+def count_due(cluster: Cluster) -> dict[str, int]:
+    """How many requests of the cluster are in review, as `all`, and how many of these are to be looked at, as `due`."""
+    rows = Request.objects.filter(cluster=cluster, state=State.IN_REVIEW)
+    is_due = Q(look_again_at__lte=database_now())
+    return rows.aggregate(all=Count("pk"), due=Count("pk", filter=is_due))
 
 
 def changed_since(cluster_id: int, at: datetime) -> bool:

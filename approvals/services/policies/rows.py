@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from django.db import transaction
 
-from approvals import access, audit, wake
+from approvals import access, audit
 from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.clock import database_now
@@ -16,9 +16,8 @@ from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, Not
 from approvals.gate.deciding_objects import policy_of_row
 from approvals.gate.rights import UNKNOWN_AUTHOR
 from approvals.ledger.deciding.deciding_objects import look_again
-from approvals.lifecycle import State
 from approvals.locks import for_change
-from approvals.models import BundleDeployment, Cluster, Policy, Request
+from approvals.models import BundleDeployment, Cluster, Policy
 from approvals.policy import POLICY, BadExpression, check_compiled, check_form
 from approvals.policy.built_in import BUILT_IN, BuiltInGuard
 from approvals.policy.document import LoadedPolicy
@@ -241,6 +240,7 @@ def _save(by: Caller, via: str, known_version: int, *, name: str, cluster: Clust
     if (policy.version if policy else 0) != known_version:
         raise Changed(f"policy {name} was changed by someone else since you opened it: reload it and try again")
     person = access.person_of(by, cluster).record()
+    before = policy.cluster_id if policy else cluster.pk
     if policy is None:
         policy = Policy.objects.create(
             name=name,
@@ -264,8 +264,10 @@ def _save(by: Caller, via: str, known_version: int, *, name: str, cluster: Clust
         policy.editor, policy.editor_known_as = by.user, person
         policy.changed_at = now
         policy.save()
-    for pk in Request.objects.filter(state__in=(State.IN_REVIEW, State.APPROVED)).values_list("pk", flat=True):
-        wake.request(pk)
+    # One from before policies belonged to a cluster was in force everywhere.
+    concerned = Cluster.objects.filter(pk__in={before, cluster.pk}) if before else Cluster.objects.all()
+    for one in concerned.only("name"):
+        look_again(one)
     audit.record(
         verb="policy.saved",
         actor=Actor(by.name, via),

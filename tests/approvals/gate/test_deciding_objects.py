@@ -9,6 +9,7 @@ import pytest
 
 from approvals.clock import database_now
 from approvals.deciding.approval_rules import ApprovalRule
+from approvals.deciding.change_windows import HeldChange
 from approvals.gate.deciding_objects import (
     conditions_of,
     host_of,
@@ -135,3 +136,27 @@ def test_a_kind_that_is_away_for_a_moment_is_waited_for(env: World) -> None:
         with pytest.raises(TryLater, match="does not serve ApprovalRule at the moment"):
             live_objects(env.cluster, ApprovalRule, api)
         deciding_objects.forget(cluster=env.cluster, uid="u")  # as the watch does
+
+
+def test_windows_that_take_long_to_work_out_hold_until_they_were_read(
+    request_: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rare recurrences, each of another start."""
+    rare = {"type": "Deny", "timeZone": "UTC", "rrule": "FREQ=DAILY;BYMONTH=2;BYMONTHDAY=29;BYDAY=SU", "duration": "1h"}
+    objects = [
+        {"metadata": {"name": f"w{number}"}, "spec": {**rare, "dtstart": f"2025-01-01T{number:02}:00:00"}}
+        for number in range(20)
+    ]
+    listed = SimpleNamespace(objects=objects)
+    api = cast("Any", SimpleNamespace(resource_of=lambda *_: "windows", snapshot=lambda _: listed))
+    monkeypatch.setattr("approvals.gate.deciding_objects.WINDOWS_SECONDS", 0.01)
+    found, looks = read_windows(request_, api), 1
+    assert 0 < len(found.selecting) < 20
+    assert len(found.selecting) + len(found.unread) == 20
+    assert not found.judge(HeldChange.APPLY, database_now()).is_open
+    assert found.unread[-1].startswith(
+        "change window w19 cannot be read, so it holds what it might select: to work out"
+    )
+    while found.unread and looks < 20:
+        found, looks = read_windows(request_, api), looks + 1
+    assert (len(found.selecting), found.unread) == (20, ()), "what was worked out is remembered"

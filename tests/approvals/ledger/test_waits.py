@@ -62,7 +62,7 @@ def test_a_server_that_says_when_to_come_back_is_believed_up_to_ten_minutes(env:
     assert retries.postpone(request, Unreachable("busy", retry_after_seconds=86_400), now) == 600
 
 
-def test_one_change_wakes_a_few_at_once_and_the_others_one_after_the_other(env: World) -> None:
+def test_one_change_wakes_a_few_at_once_and_the_others_a_few_at_a_time(env: World) -> None:
     now = timezone.now()
     requests = [asked(env, number) for number in range(retries.AT_ONCE + 3)]
     for request in requests:
@@ -70,7 +70,7 @@ def test_one_change_wakes_a_few_at_once_and_the_others_one_after_the_other(env: 
     Request.objects.update(look_again_at=now + timedelta(hours=1))
     retries.look([request.pk for request in requests], now)
     found = [Request.objects.get(pk=request.pk).look_again_at - now for request in requests]
-    assert found == [timedelta(0)] * retries.AT_ONCE + [timedelta(seconds=one) for one in (1, 2, 3)]
+    assert found == [timedelta(0)] * retries.AT_ONCE + [timedelta(seconds=retries.STEP_SECONDS)] * 3
 
 
 def test_what_waits_no_more_is_left_alone(env: World) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from django.contrib.auth.models import User
 
 from approvals import access, gate
 from approvals.errors import InvalidInput, NotAllowed
+from approvals.gate import policies
 from approvals.gate.deciding_objects import policy_of_row
 from approvals.gate.policies import facts_of
 from approvals.models import Finding, Policy, Request, Review, SpecWrite, Verdict
+from approvals.policy import Facts
 from approvals.steps import evaluate
+from provisioner.expressions import ExpressionAnswer, ExpressionOutcome, Language
 from tests.support.approvals import world
 from tests.support.approvals.asked_gate import ask_again
 from tests.support.approvals.fixtures import World
@@ -336,6 +341,25 @@ def test_S26_a_hostile_policy_is_an_error_in_words_and_never_true(
     assert words in words_of(hostile)[1]
     assert words_of(innocent)[0] == "passes"
     assert resident_bytes() - before < 32 * 2**20, "this process is the worker"
+
+
+def test_S26_what_others_leave_no_time_for_is_evaluated_alone(
+    env: World, request_: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, ask = list[int](), policies.ask
+
+    def without_time(language: Language, texts: Sequence[str], facts: Facts) -> list[ExpressionAnswer]:
+        asked.append(len(texts))
+        cut_short = [ExpressionAnswer(ExpressionOutcome.ENDED, words="those before it took longer") for _ in texts]
+        return cut_short if len(texts) > 1 else ask(language, texts, facts)
+
+    monkeypatch.setattr(policies, "ask", without_time)
+    guards = [
+        save(env, kind="guard", name=f"guard-{number}", expression=f"unjudged < {number}") for number in (1, 2, 3)
+    ]
+    look(request_)
+    assert [words_of(guard)[0] for guard in guards] == ["passes"] * 3
+    assert sorted(asked)[-4:] == [1, 1, 1, 3]
 
 
 @pytest.mark.parametrize("expression", ["(" * 1990 + "true" + ")" * 1990, "[" * 4000, "'" + "a" * 3900], ids=len)

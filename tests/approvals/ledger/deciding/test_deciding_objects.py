@@ -12,7 +12,14 @@ from approvals.clock import database_now
 from approvals.deciding.approval_rules import ApprovalRule
 from approvals.gate.deciding_objects import seen_objects
 from approvals.ledger.deciding import deciding_objects
-from approvals.ledger.deciding.deciding_objects import FORGOTTEN, MOST_EARLIER, clear_gone, forget, observe
+from approvals.ledger.deciding.deciding_objects import (
+    FORGOTTEN,
+    MOST_EARLIER,
+    clear_gone,
+    count_due,
+    forget,
+    observe,
+)
 from approvals.models import AuditEntry, DecidingObject, Request
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
@@ -125,3 +132,23 @@ def test_a_change_has_the_open_requests_of_its_cluster_looked_at_again(
     see(env, needs(1))
     see(env, needs(1), 2)  # its status was written
     assert woken == [request.pk]
+
+
+def test_a_change_makes_all_due_that_are_decided_on_or_wait_for_a_window(
+    env: World, django_capture_on_commit_callbacks: Any
+) -> None:
+    later = database_now() + timedelta(hours=1)
+    for name, columns in {
+        "reviewed": {"state": "in_review"},
+        "frozen": {"state": "approved", "awaits": "window"},
+        "unready": {"state": "approved", "awaits": "rights"},
+    }.items():
+        world.submit_spec(env.cluster, world.seen(name, world.spec()), env.rita)
+        request = world.in_review(Request.objects.get(deployment__name=name))
+        Request.objects.filter(pk=request.pk).update(look_again_at=later, **columns)
+    assert count_due(env.cluster) == {"all": 1, "due": 0}
+    with django_capture_on_commit_callbacks(execute=True):
+        see(env, needs(1))
+    soon = Request.objects.filter(look_again_at__lte=database_now()).order_by("pk")
+    assert list(soon.values_list("deployment__name", flat=True)) == ["reviewed", "frozen"]
+    assert count_due(env.cluster) == {"all": 1, "due": 1}

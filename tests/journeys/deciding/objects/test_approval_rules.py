@@ -108,6 +108,26 @@ def test_two_of_platform_and_another_person_of_security(
     assert site.approve(deployment, by="sam").state == "applied"
 
 
+def test_a_group_that_vanishes_after_the_approval_takes_the_approval_with_it(
+    site: DeployedSite, registry: Registry
+) -> None:
+    write(site, rule(site))
+    hire(site, "sam", "security")
+    deployment = asked(site, registry)
+    site.pause(deployment)
+    site.approve(deployment)
+    assert site.approve(deployment, by="sam").state == "approved"
+    KubernetesIdentity.objects.filter(user=site.people["sam"]).update(groups=[])
+    site.resume(deployment)
+    request = site.after_work(deployment)
+    assert (request.state, request.voided_rounds.get().code) == ("in_review", "approval-rule")
+    assert NOBODY in request.voided_rounds.get().words
+    assert site.live("ConfigMap", deployment.name) is None
+    KubernetesIdentity.objects.filter(user=site.people["sam"]).update(groups=["security"])
+    assert site.approve(deployment).state == "in_review"
+    assert site.approve(deployment, by="sam").state == "applied"
+
+
 def test_S45_lowering_a_rule_approves_nothing_that_is_open(sandbox_site: DeployedSite, registry: Registry) -> None:
     site = sandbox_site
     ref = write(site, rule(site))

@@ -121,10 +121,8 @@ def test_a_stop_without_an_end_keeps_a_request_for_31_days_and_no_longer(
         assert request.state == State.EXPIRED
 
 
-def test_it_is_applied_at_the_time_that_was_chosen_with_the_approval(
-    sandbox_site: DeployedSite, registry: Registry
-) -> None:
-    site, name = sandbox_site, "three"
+def test_it_is_applied_at_the_time_that_was_chosen_with_the_approval(site: DeployedSite, registry: Registry) -> None:
+    name = "three"
     three = (datetime.now(UTC) + timedelta(days=1)).replace(hour=3, minute=0, second=0, microsecond=0)
     deployment = prepare(site, registry, name)
     request = site.approve(deployment, apply_at=three)

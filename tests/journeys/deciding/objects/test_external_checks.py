@@ -101,9 +101,8 @@ def test_a_request_is_applied_once_checks_have_passed_after_the_report_and_befor
 
 
 def test_what_nobody_answers_is_held_until_it_is_run_again_and_an_answer_before_the_apply_ages(
-    sandbox_site: DeployedSite, registry: Registry, receiver: FileServer
+    site: DeployedSite, registry: Registry, receiver: FileServer
 ) -> None:
-    site = sandbox_site
     write(site, receiver, "apply", stage="BeforeApply")
     deployment = asked(site, registry)
     assert not CheckRun.objects.exists()
