@@ -243,6 +243,15 @@ def test_an_approval_of_a_ring_in_which_nothing_became_healthy_ends_when_somethi
     assert rollouts.orders_of(second)[0].approved == frozenset()
 
 
+def test_nothing_is_looked_up_by_what_cannot_be_a_name(env: World, django_assert_num_queries: Any) -> None:
+    """PostgreSQL refuses a NUL with an error."""
+    clusters, ada = [env.cluster], acting(env.ada)
+    with django_assert_num_queries(0):
+        assert services.read_order(clusters=clusters, name="a\0b") is None
+        with pytest.raises(NotFound):
+            services.end_order(by=ada, clusters=clusters, name="a\0b", reason="because", via="rest")
+
+
 def test_a_silent_cluster_is_not_asked_who_may_let_the_set_go_on(env: World, pair: tuple[Request, Request]) -> None:
     third = asked(env.cluster, "dock", env.rita)
     order(env.bert, *pair, third, rings=[{"name": "canary", "clusters": ["moon"]}, {"name": "rest"}])
