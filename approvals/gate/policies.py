@@ -221,16 +221,16 @@ def _judge_each(
 ) -> list[tuple[Result, str]]:
     """What each policy says, as `judge` reads it. One that asks for labels is asked with every set of labels that
     counts, and the first of `order` among its answers is what it says (S14)."""
-    with_labels = [one for one in policies if any("labels" in text for text in one.document.texts)]
-    found = list[tuple[Result, str]]()
+    reading = [loaded for loaded in policies if any("labels" in text for text in loaded.document.texts)]
+    keys, others = {id(loaded) for loaded in reading}, labels.sets_of(request)[1:] if reading else []
+    is_forgotten, found = is_asked and not labels.are_all_kept(request), list[tuple[Result, str]]()
     with limited(SECONDS):
-        evaluations = [_Evaluation(policies, request, facts, is_asked=is_asked)]
-        for own in labels.sets_of(request)[1:] if with_labels else ():
-            evaluations.append(_Evaluation(with_labels, request, {**facts, "labels": own}, is_asked=is_asked))
-        for one in policies:
-            answers = [judge(one, each) for each in (evaluations if one in with_labels else evaluations[:1])]
-            is_selected = not evaluations[0].why_not_selected(one)
-            if one in with_labels and is_selected and not labels.are_all_kept(request):
+        first = _Evaluation(policies, request, facts, is_asked=is_asked)
+        rest = [_Evaluation(reading, request, {**facts, "labels": own}, is_asked=is_asked) for own in others]
+        for loaded in policies:
+            is_reading = id(loaded) in keys
+            answers = [judge(loaded, evaluation) for evaluation in (first, *(rest if is_reading else ()))]
+            if is_reading and is_forgotten and not first.why_not_selected(loaded):
                 answers.append((Result.ERROR, LABELS_FORGOTTEN))
             found.append(min(answers, key=lambda answer: order.index(answer[0])))
     return found
