@@ -10,12 +10,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.db import connection
 
 import approvals.project.celery  # noqa: F401 - wakes go to its queue
 from approvals.models import Report, Request
 from approvals.selectors import sets
-from tests.bench.installation import clusters_of, people_of, role, session
+from tests.bench.installation import clusters_of, people_of, person, role, session
 from tests.support.approvals import scene, world
 from tests.support.approvals.rollouts import ordered
 from tests.support.approvals.sets import NEEDS
@@ -23,7 +24,7 @@ from tests.support.approvals.sets import NEEDS
 MEMBERS = 500
 # Of so many members each is like one other one; all others are alike.
 APART = 30
-RINGS = [{"name": "canary"}, {"name": "half", "soakMinutes": 30}, {"name": "rest", "approval": True}]
+RINGS = [{"name": "canary"}, {"name": "half", "soakMinutes": 30}, {"name": "rest", "requiresApproval": True}]
 
 
 def rights() -> list[dict[str, Any]]:
@@ -36,12 +37,15 @@ def rights() -> list[dict[str, Any]]:
 
 
 def make(kubeconfig: str) -> dict[str, Any]:
+    many = {"MAX_OPEN_REQUESTS": 10 * MEMBERS, "MAX_OPEN_REQUESTS_OF_ONE": MEMBERS}
+    settings.PRATIQUE = {**settings.PRATIQUE, **many}
     clusters = clusters_of(kubeconfig)
     people, body = people_of(clusters), scene.report_of("image-known-before", "service-for-everybody")
     places, members = list(clusters.values()), list[tuple[Request, int]]()
+    askers = [person(f"asker-{where.name}", [where]) for where in places]
     for number in range(MEMBERS):
         seen = world.seen(f"app-{number:03}", world.spec(), labels={sets.LABEL: "spring"})
-        made = scene.reported(world.submit_spec(places[number % 4], seen, people["dora"]).requests.get(), body)
+        made = scene.reported(world.submit_spec(places[number % 4], seen, askers[number % 4]).requests.get(), body)
         likeness = f"apart-{number // 2}" if number < APART else "alike"
         Report.objects.filter(request=made).update(likeness={"digest": likeness, "needs": NEEDS})
         members.append((made, min(number // 50, 2)))
