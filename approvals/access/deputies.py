@@ -9,7 +9,6 @@ from datetime import datetime
 
 from approvals.clock import database_now
 from approvals.deciding.deputies import BINDING_PREFIX, SOON, Deputy
-from approvals.deciding.spec_fields import UnreadableObject
 from approvals.models import Cluster, DecidingObject
 
 # What the authorizer RBAC says: `RBAC: allowed by ClusterRoleBinding "NAME" of ClusterRole "ROLE" to User "NAME"`.
@@ -29,23 +28,20 @@ class SeenDeputy:
         return f"{BINDING_PREFIX}{self.row.uid}"
 
 
-def seen_deputies(clusters: Iterable[Cluster]) -> list[SeenDeputy]:
+def _list_deputies(rows: Iterable[DecidingObject]) -> list[SeenDeputy]:
     """Those that have not ended, the first that ends first."""
-    rows, now, found = DecidingObject.objects.filter(kind=Deputy.kind, gone_at=None), database_now(), []
-    for row in rows.filter(cluster__in=list(clusters)).select_related("cluster"):
-        try:
-            deputy = Deputy.parse(row.spec)
-        except UnreadableObject:
-            continue
-        if (end := deputy.ends_at(row.changed_at)) > now:
+    now, found = database_now(), []
+    for row in rows:
+        deputy = Deputy.read(row.spec)[0] if row.kind == Deputy.kind else None
+        if deputy and (end := deputy.ends_at(row.changed_at)) > now:
             found.append(SeenDeputy(row, deputy, end))
     return sorted(found, key=lambda one: (one.end, one.row.pk))
 
 
-def ending_deputies(clusters: Iterable[Cluster]) -> list[SeenDeputy]:
+def ending_deputies(rows: Iterable[DecidingObject]) -> list[SeenDeputy]:
     """Those that end soon."""
     soon = database_now() + SOON
-    return [one for one in seen_deputies(clusters) if one.end <= soon]
+    return [one for one in _list_deputies(rows) if one.end <= soon]
 
 
 def binding_named(reason: str) -> str:
@@ -61,4 +57,5 @@ def ended_bindings(cluster: Cluster, names: Iterable[str]) -> frozenset[str]:
 
 
 def deputies_by_binding(cluster: Cluster) -> Mapping[str, SeenDeputy]:
-    return {one.binding: one for one in seen_deputies([cluster])}
+    rows = DecidingObject.objects.filter(kind=Deputy.kind, cluster=cluster, gone_at=None)
+    return {one.binding: one for one in _list_deputies(rows)}

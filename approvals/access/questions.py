@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -15,7 +16,7 @@ from django.core.cache import cache
 
 from approvals import models
 from approvals.access.caller import Caller
-from approvals.access.deputies import binding_named, deputies_by_binding
+from approvals.access.deputies import SeenDeputy, binding_named, deputies_by_binding
 from approvals.access.identity import FoundIdentity, find_identity
 from approvals.access.port import kubernetes
 from approvals.errors import CouldNotAsk, NotAllowed, ProofTooOld, Refused
@@ -220,12 +221,16 @@ def ask_for(identity: Identity, cluster: models.Cluster, request: AccessRequest,
     return _until_end(_ask(identity, cluster, request, fresh=fresh), cluster)
 
 
-def _until_end(answer: Permission, cluster: models.Cluster) -> Permission:
+def _until_end(
+    answer: Permission,
+    cluster: models.Cluster,
+    deputies: Callable[[models.Cluster], Mapping[str, SeenDeputy]] = deputies_by_binding,
+) -> Permission:
     """The same with whose deputy they are and until when, where they may as a deputy; a no where that is over."""
     binding = binding_named(answer.server_words) if answer.allowed else ""
     if not binding or answer.identity is None:
         return answer
-    known, who = deputies_by_binding(cluster).get(binding), answer.identity.username
+    known, who = deputies(cluster).get(binding), answer.identity.username
     if known is None or known.deputy.user != who:
         words = f"{who} may do this as a deputy only, and that has ended or is not known here (binding {binding})"
         return replace(answer, allowed=False, words=words, server_words="")
@@ -269,6 +274,16 @@ def ask_each(
 def ask_all(questions: Sequence[Question], *, fresh: bool = False) -> list[Permission]:
     """Ask several questions at once, as `ask_for`: for a decision `fresh` ones.
 
+    What somebody may as a deputy whose time is over they may not, as in `ask_for`.
+    """
+    answers, deputies = ask_plainly(questions, fresh=fresh), functools.cache(deputies_by_binding)
+    return [_until_end(answer, one.cluster, deputies) for one, answer in zip(questions, answers, strict=True)]
+
+
+def ask_plainly(questions: Sequence[Question], *, fresh: bool = False) -> list[Permission]:
+    """Ask several questions at once, and take each answer as Kubernetes gives it: where a yes counts against somebody,
+    a deputy whose time is over may still do what Kubernetes lets them (S43).
+
     Other threads do nothing but ask Kubernetes: none of them meets the database.
     """
     keys = [question.key for question in questions]
@@ -280,7 +295,7 @@ def ask_all(questions: Sequence[Question], *, fresh: bool = False) -> list[Permi
     elif unknown:
         with ThreadPoolExecutor(min(PARALLEL, len(unknown))) as pool:
             known.update(zip(unknown, pool.map(partial(_asked, fresh=fresh), unknown.values()), strict=True))
-    return [_until_end(known[key], one.cluster) for key, one in zip(keys, questions, strict=True)]
+    return [known[key] for key in keys]
 
 
 def _asked(one: Question, *, fresh: bool) -> Permission:

@@ -23,6 +23,8 @@ from provisioner.source.egress import EgressPolicy, place_of
 SEND_SECONDS = 15.0
 # The secret before signs as well for so long, so that the receiver can change it without a gap.
 BOTH_SIGN = timedelta(hours=24)
+# Of two secrets that are made within so long nobody has installed the first one.
+TWICE = timedelta(minutes=1)
 _SECRET_BYTES = 32
 
 

@@ -154,10 +154,10 @@ def _built_in_policy(row: Policy, guard: BuiltInGuard, request: Request) -> Load
     """None of one that is switched off. Whoever asked for a change cannot switch off what holds it (S05)."""
     document = guard.document
     if not row.is_active:
-        editor, is_later = access.person_recorded(row.editor_known_as), row.changed_at > request.created_at
-        if settings.PRATIQUE["SELF_APPROVAL"] or not is_later or not has_requested(request, editor):
+        editor = access.person_recorded(row.editor_known_as)
+        if settings.PRATIQUE["SELF_APPROVAL"] or not has_requested(request, editor):
             return None
-        who = f"{editor.username} requested this change and switched the guard off after that"
+        who = f"{editor.username} requested this change and switched the guard off"
         document = PolicyDocument(
             guard.name,
             PolicyEffect.GUARD,
@@ -286,18 +286,16 @@ class Selecting(Generic[K]):
 
 
 def list_selecting(
-    kind: type[K], request: Request, report: Report, objects: Iterable[SeenObject], *, with_earlier: bool = False
+    kind: type[K], request: Request, report: Report, objects: Iterable[SeenObject], *, since: datetime | None = None
 ) -> list[Selecting[K]]:
-    """What selects the request of what objects say, in their order, and `with_earlier` of what each said before that
-    since the request was made.
+    """What selects the request of what objects say, in their order, and of what each said before that `since` then.
 
     What cannot be read selects by what can be read of its selector, and what has a `when` that cannot be evaluated
     selects (S14).
     """
     specs = list[tuple[SeenObject, Mapping[str, Any], datetime | None]]()
     for seen in objects:
-        earlier = seen.earlier if with_earlier else ()
-        specs += [(seen, one.spec, one.until) for one in earlier if one.until > request.created_at]
+        specs += [(seen, one.spec, one.until) for one in seen.earlier if since and one.until > since]
         specs += [(seen, seen.spec, None)] if seen.spec is not None else []
     if not specs:
         return []
@@ -336,16 +334,28 @@ def windows_of(request: Request, objects: Collection[SeenObject]) -> Windows:
     """Those of these change windows that select a request."""
     if not objects:
         return Windows()
-    selecting, unread, until = list[SelectingWindow](), list[str](), time.thread_time() + WINDOWS_SECONDS
-    for each in list_selecting(ChangeWindow, request, reviewed_report(request), objects):
-        problem = each.problem if time.thread_time() < until else TOO_SLOW
-        if each.parsed and not problem:
-            each.parsed.active_until(database_now())  # which remembers when it begins
+    until, now, left = time.thread_time() + WINDOWS_SECONDS, database_now(), set[str]()
+    for seen in objects:
+        if time.thread_time() > until:
+            left.add(seen.name)
+        elif seen.spec is not None and (known := ChangeWindow.read(seen.spec)[0]):
+            known.active_until(now)  # which remembers when it begins
+    report, selecting, unread = reviewed_report(request), list[SelectingWindow](), list[str]()
+    in_time = [seen for seen in objects if seen.name not in left]
+    for each in list_selecting(ChangeWindow, request, report, in_time):
+        if each.parsed:
             selecting.append(SelectingWindow(each.seen.name, each.parsed, each.is_sure))
         else:
-            words = f"change window {each.seen.name} cannot be read, so the requests that it might select wait"
-            unread.append(f"{words}: {problem}")
+            unread.append(_describe_unread(each.seen, each.problem))
+    about = selected_by(request, report) if left else None
+    for seen in objects:
+        if about and seen.name in left and seen.spec and ChangeWindow.read_selector(seen.spec).selects(about):
+            unread.append(_describe_unread(seen, TOO_SLOW))
     return Windows(tuple(selecting), tuple(unread))
+
+
+def _describe_unread(window: SeenObject, problem: str) -> str:
+    return f"change window {window.name} cannot be read, so the requests that it might select wait: {problem}"
 
 
 def read_exceptions(

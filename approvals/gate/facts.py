@@ -219,9 +219,10 @@ class RuleFacts:
     """An ApprovalRule that selects the request, or did since it was reported.
 
     `rule` is None where it does not any more, and where it cannot be read: `problem` says why then. `note` says why it
-    is taken to select the request, although nobody can tell. It says what it says since `changed_at`. `nobody` are
-    groups of which no known person is a member, `holders` by ClusterRole whom its bindings name, as `User NAME` or
-    `Group NAME`; None where it names none.
+    is taken to select the request, although nobody can tell. It `is_sure` if it selects by every set of labels.
+    `changes` are when it was changed or deleted while an approval may have been given that is carried over. Not
+    `is_seen`: the cluster has it otherwise than the watch saw it last. `nobody` are groups of which no known person is
+    a member, `holders` by ClusterRole whom its bindings name, as `User NAME` or `Group NAME`; None where it names none.
     """
 
     name: str
@@ -229,7 +230,9 @@ class RuleFacts:
     problem: str = ""
     note: str = ""
     earlier: tuple[EarlierRule, ...] = ()
-    changed_at: datetime | None = None
+    changes: tuple[datetime, ...] = ()
+    is_sure: bool = True
+    is_seen: bool = True
     nobody: tuple[str, ...] = ()
     holders: Fact[Mapping[str, frozenset[str]]] | None = None
 

@@ -241,8 +241,10 @@ def still_approved(facts: GateFacts) -> Iterator[Reason]:
 
 
 def are_rules_unclear(facts: GateFacts) -> bool:
-    """Whether nobody can tell at the moment what ApprovalRules say: no round ends of it."""
-    return isinstance(facts.rules, Unknown) or any(rule.note or rule.problem for rule in facts.rules.value)
+    """Whether nobody can tell at the moment what ApprovalRules say: no round ends of it. Another round would be decided
+    by what the watch saw last."""
+    rules = value_of(facts.rules)
+    return rules is None or any(rule.note or rule.problem or not rule.is_seen for rule in rules)
 
 
 def _is_outdated(review: ReviewFacts) -> bool:

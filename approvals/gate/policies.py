@@ -10,11 +10,11 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, prefetch_related_objects
 
-from approvals import access, policy
+from approvals import policy
 from approvals.access.sight import is_in_the_way, private_to_judge
 from approvals.gate.facts import PolicyFacts, Unknown
 from approvals.gate.people import Accepted
-from approvals.gate.rights import objection_to, uses_account
+from approvals.gate.rights import is_by_machine, objection_to, uses_account
 from approvals.ledger import labels
 from approvals.ledger.pivots import unknown_writes
 from approvals.models import Finding, PolicyEvaluation, Report, Request, Review, Revision
@@ -25,7 +25,7 @@ from provisioner.expressions.evaluator import ask, limited
 from provisioner.review.base.claims import ANY
 from provisioner.review.base.messages import unjudged_fields
 from provisioner.sentences import introduced, some
-from provisioner.values import Action, Identity, Severity
+from provisioner.values import Action, Severity
 
 Result = PolicyEvaluation.Result
 WRITTEN_UNSEEN = "SEC-07"
@@ -165,7 +165,7 @@ def worst_new_of(report: Report) -> str:
 def count_approvals(request: Request) -> int:
     """Those that people gave in this round: who decides asks whether they still count. What is carried over is not."""
     given = request.reviews.counted().filter(round=request.round, decision="Approve", policy=None, carries=None)
-    return sum(access.is_human(Identity(row.username)) for row in given)
+    return sum(not is_by_machine(row) for row in given.select_related("user"))
 
 
 def _worst(findings: Iterable[Finding]) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -56,7 +55,7 @@ from approvals.gate.facts import (
 from approvals.gate.live_spec import PendingFacts, learn, unmet_words
 from approvals.gate.people import accepted, with_exceptions
 from approvals.gate.plan_facts import Approved, came_of, collisions_of, plan_facts
-from approvals.gate.rule_facts import rules_of
+from approvals.gate.rule_facts import oldest_carried, rules_of
 from approvals.gate.rules import RuleNeeds, standings, with_lapses
 from approvals.ledger import rollouts, rounds
 from approvals.ledger.digests import ReviewSubject
@@ -347,12 +346,6 @@ def _of_policies(
 ) -> Fact[tuple[PolicyFacts, ...]]:
     """What policies say; where nobody could find out which there are, nobody knows that either."""
     return every_policy if isinstance(every_policy, Unknown) else _record(lambda: ask(every_policy.value))
-
-
-def oldest_carried(request: Request) -> datetime:
-    """When an approval has to be younger than that is carried over: as old as a request may grow, and waiting for a
-    window does not age it."""
-    return request.without_hold(database_now()) - timedelta(hours=settings.PRATIQUE["REQUEST_HOURS"])
 
 
 def seen_rules(

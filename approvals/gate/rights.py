@@ -152,6 +152,13 @@ def _read_policy_review(
     return replace(facts, decides=objection_to(policy, request), uses_account=uses)
 
 
+def is_by_machine(row: Review) -> bool:
+    """Whether a machine gave it: by its name then, or as the account that decides by webhook, over whatever channel."""
+    account = row.user.get_username() if row.user else ""
+    is_webhook = row.channel == Review.Channel.WEBHOOK or account == settings.PRATIQUE["DECISION_WEBHOOK_USER"] != ""
+    return is_webhook or not access.is_human(Identity(row.username, tuple(row.groups), row.uid))
+
+
 def _read_person_review(row: Review, request: Request, is_vouching: bool) -> ReviewFacts:
     """A Deny stays, and of an own approval nothing has to be asked."""
     is_break_glass = row.decision == BREAK_GLASS
@@ -177,9 +184,7 @@ def _read_person_review(row: Review, request: Request, is_vouching: bool) -> Rev
         return facts
     identity = _current_identity(row, request)
     known = Identity(row.username, tuple(row.groups), row.uid) if isinstance(identity, str) else identity
-    # The account that decides by webhook is a machine, whatever its name is on the cluster, and by every channel.
-    account = row.user.get_username() if row.user else ""
-    is_machine = not access.is_human(known) or account == settings.PRATIQUE["DECISION_WEBHOOK_USER"] != ""
+    is_machine = not access.is_human(known) or is_by_machine(row)
     voter = Voter(known.username, frozenset(known.groups), is_machine=is_machine)
     facts = replace(facts, voter=voter)
     if isinstance(identity, str):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby
+
+from django.conf import settings
 
 from approvals import access
 from approvals.clock import database_now
@@ -24,17 +27,29 @@ def rules_of(
     request: Request, report: Report, objects: Iterable[SeenObject], reach: Callable[[], Api]
 ) -> tuple[RuleFacts, ...]:
     """`reach` is called where a rule names ClusterRoles: who holds them is read in the cluster."""
-    selecting = list_selecting(ApprovalRule, request, report, objects, with_earlier=True)
+    since = min(request.created_at, oldest_carried(request))
+    selecting = list_selecting(ApprovalRule, request, report, objects, since=since)
     waited, found = database_now() - report.computed_at, list[RuleFacts]()
     for _, group in groupby(selecting, key=lambda each: each.seen.uid):
         specs = [(each, each.parsed.after(waited) if each.parsed else None) for each in group]
-        seen, earlier = specs[0][0].seen, tuple(EarlierRule(rule, each.until) for each, rule in specs if each.until)
-        facts = RuleFacts(seen.name, earlier=earlier, changed_at=seen.changed_at)
+        seen, past = specs[0][0].seen, [EarlierRule(rule, each.until) for each, rule in specs if each.until]
+        facts = RuleFacts(
+            seen.name,
+            earlier=tuple(one for one in past if one.until > request.created_at),
+            changes=(seen.changed_at, *(one.until for one in past)),
+            is_seen=seen.is_seen,
+        )
         for each, rule in specs:
             if each.until is None:
-                facts = replace(facts, rule=rule, problem=each.problem, note=each.doubt)
+                facts = replace(facts, rule=rule, problem=each.problem, note=each.doubt, is_sure=each.is_sure)
         found.append(facts)
     return _with_people(request, found, reach)
+
+
+def oldest_carried(request: Request) -> datetime:
+    """When an approval has to be younger than that is carried over: as old as a request may grow, and waiting for a
+    window does not age it."""
+    return request.without_hold(database_now()) - timedelta(hours=settings.PRATIQUE["REQUEST_HOURS"])
 
 
 def _with_people(request: Request, found: list[RuleFacts], reach: Callable[[], Api]) -> tuple[RuleFacts, ...]:

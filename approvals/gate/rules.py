@@ -123,13 +123,12 @@ def why_not_carried(given_at: datetime | None, rules: Sequence[RuleFacts], oldes
     """
     if given_at is None or given_at <= oldest:
         return "it was given too long ago"
-    if not any(facts.rule for facts in rules):
+    if not any(facts.rule and facts.is_sure for facts in rules):
         return "no approval rule selects the request that carries approvals over"
     for facts in rules:
         if facts.problem or (facts.rule and not facts.rule.carry_over):
             return f"approval rule {facts.name} {'cannot be read' if facts.problem else 'carries no approval over'}"
-        changes = [*(one.until for one in facts.earlier), *([facts.changed_at] if facts.changed_at else [])]
-        if any(change >= given_at for change in changes):
+        if any(change >= given_at for change in facts.changes):
             return f"approval rule {facts.name} was changed or deleted after it was given"
     return ""
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, Min, OuterRef, Q, QuerySet
 
 from approvals import audit
 from approvals.audit import MACHINE
@@ -85,7 +85,9 @@ def targets_due(now: datetime) -> list[int]:
     """The targets for which something waits whose time has come, and that do not rest."""
     due = NotificationDelivery.objects.filter(send_at__lte=now, target__is_active=True)
     due = due.filter(Q(target__rests_until=None) | Q(target__rests_until__lte=now))
-    return list(due.order_by("target_id").values_list("target_id", flat=True).distinct())
+    # Who has waited longest comes first.
+    found = due.values("target_id").annotate(first=Min("send_at")).order_by("first")
+    return list(found.values_list("target_id", flat=True))
 
 
 def next_delivery(target_id: int, now: datetime) -> NotificationDelivery | None:
@@ -94,7 +96,7 @@ def next_delivery(target_id: int, now: datetime) -> NotificationDelivery | None:
     target = NotificationTarget.objects.filter(pk=target_id, is_active=True).first()
     if target is None or (target.rests_until and target.rests_until > now):
         return None
-    waiting = _waiting(target_id)
+    waiting = _waiting(target_id).filter(Q(event__type=EventType.TEST) | Q(event__cluster__in=target.granted))
     earlier = waiting.filter(subject=OuterRef("subject"), event__lt=OuterRef("event"))
     due = waiting.filter(~Exists(earlier), send_at__lte=now).select_related("event", "target")
     return due.filter(event__type=EventType.TEST).first() or due.order_by("event").first()
@@ -165,6 +167,12 @@ def latest_deliveries(targets: Iterable[NotificationTarget]) -> dict[int, Notifi
     newest = NotificationDelivery.objects.filter(target=OuterRef("target"), tried_at__isnull=False).order_by("-pk")
     rows = NotificationDelivery.objects.filter(target__in=[target.pk for target in targets], pk=newest.values("pk")[:1])
     return {row.target_id: row for row in rows}
+
+
+def forget_ungranted(target: NotificationTarget) -> None:
+    """What it was given of clusters that it is told of no more: whoever sees it now may not see these (S53)."""
+    given = NotificationDelivery.objects.filter(target=target.pk).exclude(event__type=EventType.TEST)
+    given.exclude(event__cluster__in=target.granted).delete()
 
 
 def _waiting(target_id: int) -> QuerySet[NotificationDelivery]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from approvals.deciding.deputies import Deputy
 from approvals.deciding.finding_exceptions import SOON, FindingException
 from approvals.lifecycle import OPEN
 from approvals.models import Cluster, DecidingObject, Request, Review
@@ -67,12 +68,17 @@ def acceptances_of(
     return dict(found)
 
 
-def ending_exceptions(clusters: Iterable[Cluster], now: datetime) -> list[EndingException]:
+def read_ending(clusters: Iterable[Cluster]) -> list[DecidingObject]:
+    """The objects of these clusters that have an end, of every kind."""
+    rows = DecidingObject.objects.filter(kind__in=(FindingException.kind, Deputy.kind), gone_at=None)
+    return list(rows.filter(cluster__in=list(clusters)).select_related("cluster"))
+
+
+def ending_exceptions(rows: Iterable[DecidingObject], now: datetime) -> list[EndingException]:
     """Those that count now, as the clusters were told last, and end within SOON; the first that ends stands first."""
-    rows = DecidingObject.objects.filter(cluster__in=list(clusters), kind=FindingException.kind, gone_at=None)
     found = []
-    for row in rows.select_related("cluster"):
-        known, _ = FindingException.read(row.spec)
+    for row in rows:
+        known = FindingException.read(row.spec)[0] if row.kind == FindingException.kind else None
         is_ready = any(one.get("status") == "True" for one in row.status.get("conditions") or ())
         if known and is_ready and now < known.expires <= now + SOON:
             found.append(EndingException(row, known))

@@ -24,7 +24,8 @@ from approvals.deciding.same_risk import EarlierReview, is_covered, last_approva
 from approvals.gate import reader, reviewed_report
 from approvals.gate.facts import RuleFacts, Unknown
 from approvals.gate.reviewer_checks import doubt_of
-from approvals.gate.rights import may_be_own
+from approvals.gate.rights import is_by_machine, may_be_own
+from approvals.gate.rule_facts import oldest_carried
 from approvals.gate.rules import why_not_carried
 from approvals.ledger import claims
 from approvals.ledger.moves import locked
@@ -32,18 +33,20 @@ from approvals.ledger.pivots import has_requested
 from approvals.lifecycle import State
 from approvals.models import DecidingObject, Report, Request, Review, VoidedRound
 from provisioner.errors import PratiqueError
-from provisioner.values import Identity
 
 # What ended without an outcome, so that the next request may be the same one again.
 WITHOUT_OUTCOME = (State.EXPIRED, State.WITHDRAWN)
 # Of earlier rounds and requests together: where there are more, nothing is carried over.
 MOST_REVIEWS = 100
 # What reviewers are told beside the report, which a later request has to have as well.
-_TOLD = ("purpose", "from_revision_id", "to_revision_id", "pins", "bundles", "chart_values", "patches", "requirements")
+_TOLD = (
+    *("purpose", "from_revision_id", "to_revision_id", "pins", "bundles", "chart_values", "patches", "requirements"),
+    *("change_reason", "change_ticket"),
+)
 # Of the approval: what is accepted with it, a waiver, is for its own round (decision 0014).
 _COPIED = (
     *("decision", "reason", "channel", "voter", "user", "username", "uid", "groups", "issuer", "subject"),
-    *("acknowledges", "may_use_account", "access_reason", "given_at"),
+    *("acknowledges", "may_use_account", "access_reason", "given_at", "deputy_words"),
 )
 OTHERWISE = "what would be applied, or what the report says of it, is not the same or less"
 
@@ -93,8 +96,7 @@ def _read_earlier(request: Request) -> list[tuple[Review, datetime | None]]:
 
 
 def _facts_of(review: Review, apply_at: datetime | None) -> EarlierReview:
-    is_human = access.is_human(Identity(review.username, tuple(review.groups), review.uid))
-    is_persons = is_human and not review.policy_id and review.channel != Review.Channel.WEBHOOK
+    is_persons = not review.policy_id and not is_by_machine(review)
     return EarlierReview(review.pk, review.voter, review.decision, review.given_at, is_persons, apply_at)
 
 
@@ -103,7 +105,7 @@ def _carry(
 ) -> Review | str:
     """The review of this round that carries an approval over, or why there is none."""
     person = access.person_who_reviewed(review)
-    if why := why_not_carried(review.given_at, rules, reader.oldest_carried(request)):
+    if why := why_not_carried(review.given_at, rules, oldest_carried(request)):
         return why
     if has_requested(request, person) and not may_be_own(review.decision):
         return "they requested this change"

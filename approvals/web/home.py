@@ -15,7 +15,7 @@ from approvals.clock import database_now
 from approvals.deciding.deputies import Deputy
 from approvals.deciding.finding_exceptions import FindingException
 from approvals.errors import InvalidInput
-from approvals.models import Cluster
+from approvals.models import Cluster, DecidingObject
 from approvals.selectors import acceptances, debts, keyset
 from approvals.selectors import account as selector
 from approvals.selectors import inbox as lists
@@ -59,6 +59,7 @@ def _list(http: HttpRequest) -> Followed:
     newest = lists.shown(keyset.window(mine, SORTS["newest"].order, size=MINE).keys, user=caller.user)
     how = statuses(newest)
     count, waiting = _waiting(caller, clusters)
+    ending = acceptances.read_ending(clusters)
     facts = {
         "news": news_of(http, clusters),
         "mine": [(request, how[request.pk]) for request in newest],
@@ -66,16 +67,16 @@ def _list(http: HttpRequest) -> Followed:
         "waiting": waiting[:MINE],
         "clusters": clusters,
         "owed": debts.owed_on(clusters)[:MOST_OWED],
-        "ending": _ending(caller, clusters),
-        "deputies": _deputies(caller, clusters),
+        "ending": _ending(caller, ending),
+        "deputies": _deputies(caller, ending),
     }
     body = part_of(http, "workspace/_news.html", facts)
     return Followed("home", reverse("news-list"), SECONDS, body)
 
 
-def _ending(caller: Caller, clusters: Collection[Cluster]) -> list[EndingException]:
+def _ending(caller: Caller, rows: Collection[DecidingObject]) -> list[EndingException]:
     """The finding exceptions that end soon and that the viewer may prolong."""
-    found = acceptances.ending_exceptions(clusters, database_now())[:MOST_ENDING]
+    found = acceptances.ending_exceptions(rows, database_now())[:MOST_ENDING]
 
     def may_write(one: EndingException) -> bool:
         where, name = one.row.cluster, one.row.name
@@ -84,9 +85,9 @@ def _ending(caller: Caller, clusters: Collection[Cluster]) -> list[EndingExcepti
     return list(filter(may_write, found))
 
 
-def _deputies(caller: Caller, clusters: Collection[Cluster]) -> list[SeenDeputy]:
+def _deputies(caller: Caller, rows: Collection[DecidingObject]) -> list[SeenDeputy]:
     """The deputies that end soon and that the viewer may get."""
-    found = access.ending_deputies(clusters)[:MOST_ENDING]
+    found = access.ending_deputies(rows)[:MOST_ENDING]
 
     def may_get(one: SeenDeputy) -> bool:
         return access.may(caller, one.row.cluster, "get", resource=Deputy.plural, name=one.row.name).allowed

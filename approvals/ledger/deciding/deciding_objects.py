@@ -13,6 +13,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Count, Min, Q
 
@@ -52,6 +53,7 @@ def observe(
     obj: Mapping[str, Any],
     writer: Mapping[str, Any] | None = None,
     actor: Actor | None = None,
+    earlier_authors: Iterable[Mapping[str, Any]] = (),
     is_listed: bool,
 ) -> DecidingObject | None:
     """Copy an object as it was seen; the row where it is news, None where nothing follows from it.
@@ -59,6 +61,7 @@ def observe(
     `writer` is who wrote this generation of its spec, where that is known: of a door of ours, which is told when the
     watch may have seen it already, or proved by the watch; `actor` is how the audit names them. `is_listed`: the
     cluster has it so now, which counts also where the row has seen a later generation: the cluster was restored.
+    `earlier_authors` wrote what a new object says before it was one.
     """
     meta, spec, now = obj["metadata"], dict(obj.get("spec") or {}), database_now()
     generation = int(meta.get("generation") or 1)
@@ -69,7 +72,7 @@ def observe(
     if row is None:
         verb = "created"
         row = DecidingObject(cluster=cluster, kind=kind, uid=meta["uid"], name=meta["name"], changed_at=now, spec=spec)
-        row.authors = _add_author([], writer, is_next=generation == 1)
+        row.authors = _add_author([*map(dict, earlier_authors)], writer, is_next=generation == 1)
         is_news = is_new_spec = True
     elif (row.gone_at or generation < row.generation) and not is_listed:
         if actor:  # what somebody wrote here was overwritten before we came to keep it
@@ -114,7 +117,9 @@ def _take_spec(
     row: DecidingObject, spec: dict[str, Any], generation: int, writer: Mapping[str, Any] | None, now: datetime
 ) -> bool:
     """Keep what a known object says at this generation, and who wrote it; whether it says something else."""
-    is_new_spec = bool(spec != row.spec)
+    # The generation counts changes: one that is the same again was something else in between, which nobody saw.
+    is_changed_back = BY_NAME[row.kind].needs_people and generation > row.generation
+    is_new_spec = bool(spec != row.spec) or is_changed_back
     if is_new_spec:
         row.earlier_specs = _earlier(row, now)
         row.spec, row.changed_at = spec, now
@@ -211,9 +216,9 @@ def postpone_showing(row: DecidingObject) -> None:
 
 
 def clear_gone(now: datetime) -> None:
-    """Let go of objects that went before any open request was made."""
+    """Let go of objects that went before it could matter to anything that is open or carried over."""
     for row in DecidingObject.objects.filter(gone_at__lte=now):
-        if (row.gone_at or now) <= _oldest_open(row.cluster_id, now):
+        if (row.gone_at or now) <= _kept_since(row.cluster_id, now):
             CheckSecret.objects.filter(cluster=row.cluster_id, check_uid=row.uid).delete()
             row.delete()
 
@@ -257,7 +262,7 @@ def _end(row: DecidingObject, now: datetime) -> None:
 
 def _earlier(row: DecidingObject, now: datetime) -> list[dict[str, Any]]:
     """What it said until now, with what it said before that and is still worth knowing."""
-    since = _oldest_open(row.cluster_id, now)
+    since = _kept_since(row.cluster_id, now)
     kept = [one for one in row.earlier_specs if datetime.fromisoformat(one["until"]) > since]
     kept = [*kept, {"spec": row.spec, "until": now.isoformat()}]
     sizes = list(accumulate(len(json.dumps(one["spec"])) for one in reversed(kept)))
@@ -273,7 +278,8 @@ def _by_type(status: Mapping[str, Any]) -> dict[str, Any]:
     return {**status, "conditions": {condition.get("type"): condition for condition in status.get("conditions") or []}}
 
 
-def _oldest_open(cluster_id: int, now: datetime) -> datetime:
-    """When the oldest request was made that is open on the cluster; now where none is."""
+def _kept_since(cluster_id: int, now: datetime) -> datetime:
+    """Since when it may matter what an object said: an open request was made then, or an approval was given that may be
+    carried over."""
     oldest = Request.objects.filter(cluster=cluster_id, state__in=OPEN).aggregate(oldest=Min("created_at"))["oldest"]
-    return oldest or now
+    return min(oldest or now, now - timedelta(hours=settings.PRATIQUE["REQUEST_HOURS"]))

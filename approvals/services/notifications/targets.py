@@ -21,7 +21,7 @@ from approvals.deciding.selector import SEVERITIES
 from approvals.errors import Changed, InvalidInput, NotAllowed, NotFound, NotOpen, TooMany
 from approvals.events.kinds.table import TARGET_KINDS
 from approvals.events.occasions import CHOSEN_TYPES
-from approvals.events.signed_post import BOTH_SIGN, make_secret
+from approvals.events.signed_post import BOTH_SIGN, TWICE, make_secret
 from approvals.ledger import notifications
 from approvals.locks import for_change
 from approvals.models import Cluster, NotificationDelivery, NotificationTarget
@@ -117,8 +117,8 @@ def delete_target(*, by: Caller, target: NotificationTarget, via: str) -> None:
     """Nothing more is sent to it, and what was sent is forgotten."""
     _check_may_change(by, target)
     with transaction.atomic(durable=True):
+        _locked(target).delete()
         audit.record(verb="notification-target.deleted", actor=Actor(by.name, via), facts={"name": target.name})
-        target.delete()
 
 
 def make_target_secret(*, by: Caller, target: NotificationTarget, via: str) -> str:
@@ -127,7 +127,10 @@ def make_target_secret(*, by: Caller, target: NotificationTarget, via: str) -> s
     _check_may_change(by, target)
     with transaction.atomic(durable=True):
         row = _locked(target)
-        row.earlier, row.earlier_until = row.secret, database_now() + BOTH_SIGN
+        now = database_now()
+        # A second click: nobody has installed what the first one made, and the one before that is still in use.
+        if not (row.earlier_until and now - (row.earlier_until - BOTH_SIGN) < TWICE):
+            row.earlier, row.earlier_until = row.secret, now + BOTH_SIGN
         row.secret = make_secret()
         row.save(update_fields=["secret", "earlier", "earlier_until"])
         facts = {"name": row.name}
@@ -240,6 +243,7 @@ def _save(
         row.failures, row.rests_until = 0, None
     for column, value in columns.items():
         setattr(row, column, value)
+    notifications.forget_ungranted(row)
     if row.is_active and not is_active:
         notifications.stop_target(row, f"{by.name} switched it off")
     elif is_active:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from uuid import UUID
 
 from django.db import transaction
@@ -13,7 +12,7 @@ from approvals.audit import Actor
 from approvals.clock import database_now
 from approvals.deciding.external_checks import LONGEST_MESSAGE, CheckOutcome, ExternalCheck, is_address
 from approvals.errors import CheckTokenRefused, InvalidInput, NotFound, NotOpen
-from approvals.events.signed_post import BOTH_SIGN, make_secret
+from approvals.events.signed_post import BOTH_SIGN, TWICE, make_secret
 from approvals.gate import reviewer_checks
 from approvals.ledger.deciding import check_runs, deciding_objects
 from approvals.ledger.deciding.check_runs import CheckAnswer
@@ -24,7 +23,6 @@ from approvals.services.reviews import find_request
 
 # Of one check about one round, as people asked for it: what is asked anew because its answer is too old is not counted.
 MOST_RUNS = 20
-TWICE = timedelta(minutes=1)
 
 
 def check_run_token(*, run: UUID, token: str) -> CheckRun:

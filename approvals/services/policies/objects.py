@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from secrets import token_hex
 from typing import Any
@@ -33,8 +33,16 @@ Live = dict[str, Any]
 
 
 def create_object(
-    *, by: Caller, cluster: Cluster, kind: type[DecidingKind], name: str, spec: Mapping[str, Any], via: str
+    *,
+    by: Caller,
+    cluster: Cluster,
+    kind: type[DecidingKind],
+    name: str,
+    spec: Mapping[str, Any],
+    via: str,
+    earlier_authors: Sequence[Mapping[str, Any]] = (),
 ) -> DecidingObject:
+    """Create the object; `earlier_authors` wrote what it says before it was one, and stay its authors (S13)."""
     if not NAME.fullmatch(name):
         raise InvalidInput(
             f"the name is {name[:100]!r}; expected lowercase letters, digits, dashes and dots", field="name"
@@ -48,7 +56,7 @@ def create_object(
     }
     person = access.acting_as(by, cluster)
     made = translate_refusals(cluster, partial(access.kubernetes().create, cluster, obj, as_person=person), person)
-    return _keep(by, cluster, kind, made, via)
+    return _keep(by, cluster, kind, made, via, earlier_authors=earlier_authors)
 
 
 def change_object(
@@ -117,8 +125,9 @@ def move_policy(*, by: Caller, policy: Policy, via: str) -> DecidingObject:
         raise InvalidInput(f"policy {policy.name} is not in force on one cluster, so there is nothing to move")
     loaded = policy_of_row(policy)
     spec = loaded.document.to_object()["spec"]
-    made = create_object(by=by, cluster=policy.cluster, kind=ApprovalPolicy, name=policy.name, spec=spec, via=via)
-    deciding_objects.add_earlier_authors(made, loaded.authors)
+    about: dict[str, Any] = {"by": by, "cluster": policy.cluster, "kind": ApprovalPolicy, "name": policy.name}
+    made = create_object(**about, spec=spec, via=via, earlier_authors=loaded.authors)
+    deciding_objects.add_earlier_authors(made, loaded.authors)  # where the watch was faster
     disable_policy(by=by, policy=policy, via=via)
     return made
 
@@ -196,7 +205,13 @@ def _ref(kind: type[DecidingKind], name: str) -> ObjectRef:
 
 
 def _keep(
-    by: Caller, cluster: Cluster, kind: type[DecidingKind], obj: Live, via: str, before: int | None = None
+    by: Caller,
+    cluster: Cluster,
+    kind: type[DecidingKind],
+    obj: Live,
+    via: str,
+    before: int | None = None,
+    earlier_authors: Sequence[Mapping[str, Any]] = (),
 ) -> DecidingObject:
     """Keep at once what was written: its page is shown before the watch tells of it.
 
@@ -205,9 +220,8 @@ def _keep(
     is_written = before is None or obj["metadata"].get("generation") != before
     is_counted = not kind.needs_people or reviewer_checks.is_person(by, access.acting_as(by, cluster))
     writer = access.person_of(by, cluster).record() if is_written and is_counted else None
-    row = deciding_objects.observe(
-        cluster=cluster, kind=kind.kind, obj=obj, writer=writer, actor=Actor(by.name, via), is_listed=False
-    )
+    about: dict[str, Any] = {"cluster": cluster, "kind": kind.kind, "obj": obj, "actor": Actor(by.name, via)}
+    row = deciding_objects.observe(**about, writer=writer, earlier_authors=earlier_authors, is_listed=False)
     if row is not None:
         wake.deciding_object(row.pk)
     return DecidingObject.objects.select_related("cluster").get(cluster=cluster, uid=obj["metadata"]["uid"])

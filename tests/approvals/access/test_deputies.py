@@ -14,7 +14,7 @@ from approvals.access import Question
 from approvals.clock import database_now
 from approvals.deciding.deputies import BINDING_PREFIX, LONGEST
 from approvals.ledger.deciding import deciding_objects
-from approvals.models import Cluster, DecidingObject
+from approvals.models import Cluster, DecidingObject, Request
 from provisioner.values import AccessAnswer, AccessRequest, Identity
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
@@ -104,3 +104,15 @@ def test_other_bindings_are_nobodys_concern(env: World, kubernetes: ByBinding) -
     mine, other, plain = f"{BINDING_PREFIX}u-1", f"{BINDING_PREFIX}u-2", "approvers"
     make(env)
     assert access.ended_bindings(env.cluster, [mine, other, plain]) == {other}
+
+
+def test_S43_what_kubernetes_lets_somebody_write_counts_against_them_after_the_end_too(
+    env: World, request_: Request, kubernetes: ByBinding
+) -> None:
+    """By a binding of that name which nobody knows, of a deputy whose time is over, or of one who may still."""
+    request_.requesters, request_.is_requester_known = [], False
+    for days in (None, -1, 1):
+        if days:
+            make(env, uid=f"u-{days}", days=days)
+            kubernetes.binding = f"{BINDING_PREFIX}u-{days}"
+        assert access.why_author(DORA, request_, []).startswith("dora may "), days

@@ -123,6 +123,22 @@ def test_what_a_rule_said_since_the_request_was_made_counts_and_what_it_said_bef
     assert read() == (1, [2, None])
     request_.created_at = database_now()
     assert read() == (1, [])
+    deciding_objects.forget(cluster=env.cluster, uid="u")
+    rules = seen_objects(env.cluster, ApprovalRule)
+    request_.created_at = database_now()
+    (gone,) = rules_of(request_, reviewed_report(request_), rules, lambda: pytest.fail("no role is named"))
+    assert (gone.rule, gone.earlier, len(gone.changes)) == (None, (), 4), "what an approval of before was given under"
+
+
+def test_S51_a_rule_that_selects_by_some_of_the_labels_only_is_not_sure(env: World, request_: Request) -> None:
+    request_.labels, request_.earlier_labels = {"tier": "prod"}, [{"tier": "dev"}]
+    spec = {"selector": {"matchLabels": {"tier": "dev"}}, "require": [{"name": "a"}], "carryOver": True}
+    meta = {"name": "r", "uid": "u", "generation": 1, "resourceVersion": "1"}
+    obj = {"metadata": meta, "spec": spec}
+    deciding_objects.observe(cluster=env.cluster, kind="ApprovalRule", obj=obj, is_listed=True)
+    rules = seen_objects(env.cluster, ApprovalRule)
+    (facts,) = rules_of(request_, reviewed_report(request_), rules, lambda: pytest.fail("no role is named"))
+    assert facts.rule and not facts.is_sure
 
 
 def test_a_kind_that_is_away_for_a_moment_is_waited_for(env: World) -> None:
@@ -155,7 +171,7 @@ def test_windows_that_take_long_to_work_out_hold_until_they_were_read(
     assert len(found.selecting) + len(found.unread) == 20
     assert not found.judge(HeldChange.APPLY, database_now()).is_open
     assert found.unread[-1].startswith(
-        "change window w19 cannot be read, so it holds what it might select: to work out"
+        "change window w19 cannot be read, so the requests that it might select wait: to work out"
     )
     while found.unread and looks < 20:
         found, looks = read_windows(request_, api), looks + 1

@@ -66,6 +66,17 @@ def spread() -> list[int]:
     return list(NotificationDelivery.objects.order_by("event").values_list("event_id", flat=True))
 
 
+def test_S53_what_was_given_under_an_earlier_grant_is_neither_sent_nor_kept(
+    request_: Request, hook: NotificationTarget
+) -> None:
+    assert spread()
+    NotificationTarget.objects.update(granted=["staging"])
+    assert next_delivery(hook.pk, database_now()) is None
+    hook.refresh_from_db()
+    notifications.forget_ungranted(hook)
+    assert not NotificationDelivery.objects.exists()
+
+
 def test_each_event_is_given_to_each_target_once(request_: Request, hook: NotificationTarget) -> None:
     known = spread()
     other, off = target_row(URL, name="other"), target_row(URL, name="off", is_active=False)

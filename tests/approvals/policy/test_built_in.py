@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -99,10 +100,11 @@ def test_S05_whoever_asked_for_a_change_switches_off_nothing_that_holds_it(env: 
     look(request_)
     about: dict[str, Any] = {"cluster": env.cluster, "name": "hold-unknown", "via": "browser"}
     services.switch_guard(by=acting(env.rita), is_active=False, **about)
+    Policy.objects.update(changed_at=request_.created_at - timedelta(hours=1))  # and asked for the change after that
     world.review(request_, acting(env.ada))
     assert look(request_).problem == "held back by hold-unknown"
     held = PolicyEvaluation.objects.get(policy__name="hold-unknown", policy_version=2)
-    assert "rita requested this change and switched the guard off after that" in held.words
+    assert "rita requested this change and switched the guard off" in held.words
     services.switch_guard(by=acting(env.bert), is_active=True, **about)
     services.switch_guard(by=acting(env.bert), is_active=False, **about)
     assert look(request_).state == "approved"

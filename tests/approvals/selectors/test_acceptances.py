@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from approvals.models import DecidingObject, Request
-from approvals.selectors.acceptances import acceptances_of, ending_exceptions
+from approvals.selectors.acceptances import acceptances_of, ending_exceptions, read_ending
 from tests.support.approvals import world
 from tests.support.approvals.exceptions import confirm, second_person, write
 from tests.support.approvals.fixtures import World
@@ -77,5 +77,7 @@ def test_those_that_count_and_end_soon_are_named(
     until = (timezone.now() + timedelta(days=days)).isoformat()
     told = {"conditions": [{"type": "Ready", "status": status}]}
     DecidingObject.objects.update(spec={**row.spec, "expires": until, **spec}, status=told)
-    assert [one.row.name for one in ending_exceptions([env.cluster], timezone.now())] == (["web"] if is_named else [])
-    assert ending_exceptions([], timezone.now()) == []
+    assert [one.row.name for one in ending_exceptions(read_ending([env.cluster]), timezone.now())] == (
+        ["web"] if is_named else []
+    )
+    assert read_ending([]) == []

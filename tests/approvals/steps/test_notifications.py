@@ -16,7 +16,7 @@ from approvals.clock import database_now
 from approvals.ledger import claims, notifications
 from approvals.models import NotificationDelivery, NotificationTarget, OutboxEvent, Request
 from approvals.services.notifications import targets
-from approvals.steps.notifications import SendNotifications, SpreadEvents
+from approvals.steps.notifications import SENDS_AT_ONCE, SendNotifications, SpreadEvents
 from approvals.working import do
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import acting
@@ -183,3 +183,15 @@ def test_a_target_that_is_being_sent_to_or_is_away_delays_no_other(
     assert send(other).delivered_at is not None
     assert sent(server) == []
     assert notifications.targets_due(database_now()) == [hook.pk]
+
+
+def test_S40_targets_that_hold_their_connections_open_keep_few_threads(
+    hook: NotificationTarget, request_: Request, server: FileServer
+) -> None:
+    happened("request.fail", request=request_)
+    do(SpreadEvents())
+    for number in range(SENDS_AT_ONCE):
+        assert claims.take(claims.rows_of_task(f"{SendNotifications.task} {number}", 0), f"slow {number}")
+    do(SendNotifications(hook.pk))
+    assert sent(server) == []
+    assert notifications.targets_due(database_now()) == [hook.pk], "the next sweep tries again"

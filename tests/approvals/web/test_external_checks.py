@@ -41,7 +41,7 @@ def test_a_check_is_written_gets_its_secret_and_is_run_again_beside_the_request(
     evaluate.run(request_, "")
     told = text_of(browse(env.ada).get(page))
     assert "Waiting for external check tickets" in told
-    assert "has not answered yet" in told
+    assert "the event is about to be sent" in told
     assert "Run again<span" in told
     assert browse(env.ada).post(f"{page}/external-checks/tickets/run").status_code == 302
     assert CheckRun.objects.count() == 2

@@ -319,6 +319,7 @@ class TestServersThatMeanHarm:
             ("9" * 400, 0, 0),
             ("-5", 0, 0),
             ("\u00b2", 0, 0),
+            ("Mon, 01 Jan 2024 00:00:00 +99999999999999", 0, 0),
         ):
             url = server.serve("/b.tgz", status=429, headers={"Retry-After": told})
             with pytest.raises(Unreachable, match="answered 429") as caught:

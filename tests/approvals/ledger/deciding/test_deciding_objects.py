@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
 from approvals.audit import Actor
 from approvals.clock import database_now
@@ -43,7 +44,8 @@ def needs(count: int) -> dict[str, Any]:
     return {"require": [{"name": "a", "count": count}]}
 
 
-def test_what_it_said_while_an_open_request_was_made_is_kept(env: World) -> None:
+def test_what_it_said_while_an_open_request_was_made_is_kept(env: World, settings: Settings) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "REQUEST_HOURS": 0}
     see(env, needs(3))
     see(env, needs(2), 2)
     open_request(env)  # which the first one cannot have held
@@ -57,6 +59,17 @@ def test_what_it_said_while_an_open_request_was_made_is_kept(env: World) -> None
     assert seen_objects(env.cluster, ApprovalRule) != ()
     Request.objects.update(created_at=database_now() + timedelta(minutes=1))
     clear_gone(database_now())
+    assert seen_objects(env.cluster, ApprovalRule) == ()
+
+
+def test_S51_what_it_said_is_known_while_an_approval_of_then_may_be_carried_over(env: World) -> None:
+    see(env, needs(3))
+    see(env, needs(2), 2)
+    forget(cluster=env.cluster, uid="u-1")
+    clear_gone(database_now())
+    (seen,) = seen_objects(env.cluster, ApprovalRule)
+    assert [one.spec for one in seen.earlier] == [needs(3), needs(2)]
+    clear_gone(database_now() + timedelta(hours=73))
     assert seen_objects(env.cluster, ApprovalRule) == ()
 
 

@@ -224,7 +224,7 @@ def test_the_secret_of_a_check_goes_with_its_object(env: World) -> None:
     services.make_check_secret(by=ada_who_writes(env), cluster=env.cluster, name="tickets", via="browser")
     deciding_objects.clear_gone(database_now())
     assert CheckSecret.objects.exists()
-    DecidingObject.objects.update(gone_at=database_now() - timedelta(days=1))
+    DecidingObject.objects.update(gone_at=database_now() - timedelta(days=4))
     deciding_objects.clear_gone(database_now())
     assert not CheckSecret.objects.exists()
 
