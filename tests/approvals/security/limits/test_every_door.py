@@ -35,6 +35,8 @@ SAMPLES = {
     "number": "1",
     "review": "1",
     "check": "tickets",
+    "guard": "hold-unknown",
+    "delivery": "1",
 }
 
 
