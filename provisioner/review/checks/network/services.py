@@ -103,17 +103,24 @@ def compare_allocations(facts: Facts) -> Iterator[Finding]:
     """Find ports of nodes and addresses of which the API server refuses a second one.
 
     They are asked for in the order of the plan, as long as an object before or after it has the same. Objects are
-    deleted when all others are written.
+    deleted when all others are written. What nobody asks for the API server chooses; in a dry run it answers each such
+    Service with one and the same address and port, and gives out others when the Service is written.
     """
     services = [planned for planned in facts.plan.actions if planned.ref.group_kind == _SERVICE]
+    asking = {
+        one.ref.identity: _find_asked(one.body) for one in facts.content.everything if one.ref.group_kind == _SERVICE
+    }
     had = [(planned, _find_asked(planned.before)) for planned in services if planned.before is not None]
     holders: dict[tuple[str, Any], PlannedAction] = {what: planned for planned, asked in had for what in asked}
     taken: dict[tuple[str, Any], PlannedAction] = {}
     for planned in services:
         if planned.after is None or planned.action is Action.DELETE:
             continue
-        asked = _find_asked(planned.after)
-        for what in [] if planned.before is None else _find_asked(planned.before):
+        before = {} if planned.before is None else _find_asked(planned.before)
+        kept = {} if planned.action in {Action.REPLACE, Action.RERUN} else before
+        wanted = asking.get(planned.ref.identity, {})
+        asked = {what: where for what, where in _find_asked(planned.after).items() if what in wanted or what in kept}
+        for what in before:
             if what not in asked and holders.get(what) is planned:
                 del holders[what]
         for what, where in asked.items():

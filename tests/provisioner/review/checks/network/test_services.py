@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from provisioner.review.base.facts import ClusterSurroundings, ServedKind
 from provisioner.review.checks.network import network_policies, services
 from provisioner.review.frame import mentioned
 from provisioner.values import Action, Finding, ObjectRef, Severity
-from tests.support.provisioner.contents import an_object, facts, findings_of, judged_by, named, planned
+from tests.support.provisioner.contents import an_object, content_with, facts, findings_of, judged_by, named, planned
 
 DNS = {"ports": [{"port": 53, "protocol": "UDP"}]}
 PEER = {"podSelector": {"matchLabels": {"a": "b"}}}
@@ -233,6 +234,21 @@ def test_what_only_one_service_can_have_is_told_of_the_second(actions: list[Any]
     found = named(findings_of(services.ALLOCATIONS_CHECK, *actions), "OBJ-10")
     assert [finding.variant for finding in found] == variants
     assert all(finding.ref is not None and "shop" in finding.message for finding in found)
+
+
+def test_what_the_server_chose_in_a_dry_run_is_asked_for_by_nobody() -> None:
+    wished = [an_object("v1", "Service", name, "shop", spec={"type": "NodePort"}) for name in "abc"]
+    # A dry run answers all that nobody named with the same dummies.
+    chosen = {"clusterIP": "10.96.0.0", "clusterIPs": ["10.96.0.0"]}
+    created = [planned(service(name, 30000, **chosen), CREATE) for name in "ab"]
+    had = service("c", 30007, clusterIP="10.96.3.4")
+    more = planned({**had, "spec": {**had["spec"], "ports": [*had["spec"]["ports"], {"nodePort": 30000}]}}, UPDATE)
+    more = replace(more, before=had)
+    content = content_with(*wished)
+    assert findings_of(services.ALLOCATIONS_CHECK, *created, more, content=content) == []
+    # What a Service has it keeps, whether or not the bundle names it.
+    (found,) = findings_of(services.ALLOCATIONS_CHECK, more, planned(service("d", 30007), CREATE))
+    assert found.variant == "taken"
 
 
 @pytest.mark.parametrize("group", [{}, ["apps"], None], ids=str)
