@@ -76,6 +76,8 @@ class Claims:
     def __init__(self, claims: Iterable[Claim]) -> None:
         self._claims = tuple(claims)
         self._named = frozenset(kind for claim in self._claims for kind in claim.kinds)
+        inside = (claim for claim in self._claims if any(parts_of(path)[0] != "metadata" for path in claim.paths))
+        self._inside = frozenset(kind for claim in inside for kind in claim.kinds)
         self._roots: dict[GroupKind, Place] = {}
 
     @classmethod
@@ -117,8 +119,7 @@ class Claims:
 
     def judges_inside(self, kind: GroupKind) -> bool:
         """Whether a claim is of more of this kind than its metadata."""
-        inside = (claim for claim in self._claims if any(parts_of(path)[0] != "metadata" for path in claim.paths))
-        return any({kind, GroupKind(kind.group, ANY)} & claim.kinds for claim in inside)
+        return kind in self._inside or GroupKind(kind.group, ANY) in self._inside
 
 
 class Place:

@@ -96,10 +96,11 @@ class RightsStep:
 
 @dataclass(slots=True)
 class Walk:
-    """What going through the objects of `facts` found."""
+    """What going through the objects of `facts` found; `made` are the namespaces among them."""
 
     facts: PreflightFacts
     roles: RbacObjects
+    made: frozenset[str]
     findings: list[Finding] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
     steps: list[RightsStep] = field(default_factory=list)
@@ -126,8 +127,7 @@ class Walk:
         In a namespace that the bundle itself makes nothing can be granted before, but for the whole cluster.
         """
         reason = Phrase.of(REMEDY.id, f"reason.{why}", object=ref, **params)
-        made = {manifest.ref.name for manifest in self.facts.manifests if manifest.ref.group_kind == NAMESPACE}
-        if scope and scope not in (self.facts.namespaces or ()) and scope in made:
+        if scope and scope not in (self.facts.namespaces or ()) and scope in self.made:
             scope, reason = "", Phrase.of(REMEDY.id, "reason.in-whole-cluster", reason=reason)
         self.missing.append(Missing(scope, rule, reason))
         missing = ObjectRef(RBAC_GROUP, "v1", "RoleBinding" if scope else "ClusterRoleBinding", scope, "(missing)")

@@ -122,7 +122,8 @@ _INVALID = InvalidObject.code
 
 def walk(facts: PreflightFacts) -> Walk:
     """Go through everything that apply will do, in its order."""
-    found = Walk(facts, facts.known.copy())
+    made = frozenset(manifest.ref.name for manifest in facts.manifests if manifest.ref.group_kind == NAMESPACE)
+    found = Walk(facts, facts.known.copy(), made)
     seen: dict[ObjectIdentity, Manifest] = {}
     coming = {manifest.ref.identity for manifest in facts.manifests}
     for manifest in facts.manifests:

@@ -102,10 +102,10 @@ def _find_why_strong(state: StateFacts, account: tuple[str, str]) -> str:
     if account in state.installers:
         return "installer"
     namespace, name = account
+    if namespace != CONTROL_PLANE or name == _DEFAULT:
+        return ""
     own = {(ref.namespace, ref.name) for ref, _ in state.named if ref.group_kind == _ACCOUNT}
-    if namespace == CONTROL_PLANE and name != _DEFAULT and account not in own:
-        return "control-plane"
-    return ""
+    return "" if account in own else "control-plane"
 
 
 def compare_strong_accounts(facts: Facts) -> Iterator[Finding]:
