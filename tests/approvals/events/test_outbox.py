@@ -17,7 +17,7 @@ from approvals.events.cloud_event import write_event
 from approvals.ledger.deciding import deciding_objects
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event
-from approvals.models import AuditEntry, OutboxEvent, Request
+from approvals.models import AuditEntry, OutboxEvent, Report, Request
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.policies import look
@@ -176,6 +176,7 @@ def test_people_are_asked_once_a_round_and_again_where_a_rule_asks_others(env: W
     assert event.data["approvalsMissing"] == 1
     assert event.data["needed"][0] == "slow: 1 of group security; after 2 hours leads as well"
     Request.objects.update(changed_at=timezone.now() - timedelta(hours=3))
+    Report.objects.update(computed_at=timezone.now() - timedelta(hours=3))
     look(request_)
     look(request_)
     (_, later) = asked.order_by("number")
