@@ -17,6 +17,7 @@ MAX_WORDS = 1000
 MAX_SUBJECT = 400
 # Facts that every reader of the deployment may know, by the type of the event. The rest may quote objects.
 _TOLD = {
+    EventType.REQUEST_NEEDS_APPROVAL: ("approvalsMissing", "needed"),
     EventType.REVIEW_OWED: ("incident",),
     EventType.DEPLOYMENT_DRIFTED: ("object", "revision"),
     EventType.DEPLOYMENT_CORRECTED: ("object", "revision"),
@@ -70,5 +71,7 @@ def severity_of(request: Request) -> str:
     return str(next(found, Severity.UNKNOWN))
 
 
-def _told(fact: object) -> str | int:
+def _told(fact: object) -> str | int | list[str]:
+    if isinstance(fact, list):
+        return [str(words)[:MAX_WORDS] for words in fact]
     return fact if isinstance(fact, int) else str(fact)[:MAX_WORDS]

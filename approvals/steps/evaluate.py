@@ -18,12 +18,14 @@ from approvals.gate import GateAnswer, GateFacts, Next, Reason, reader
 from approvals.gate.deletions import WORDS
 from approvals.gate.facts import PolicyFacts, Unreviewed, value_of
 from approvals.gate.people import break_glass_of, change_requests, count, is_grant, may_use_account, why_not
+from approvals.gate.remedies import RefusalKind
 from approvals.gate.rules import standings
 from approvals.ledger import claims, moves, rounds
 from approvals.ledger.deciding import check_runs, policy_rows
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import Policy, Request, Review, Verdict
+from approvals.policy import Tally
 from approvals.steps import carry_over
 from approvals.steps.external_checks import ask_checks
 
@@ -31,6 +33,9 @@ from approvals.steps.external_checks import ask_checks
 LOOK_AGAIN_SECONDS = (30.0, 45.0)
 # What prepare has said of the request stays until it is decided.
 _OTHERS = frozenset({"unmet-constraints"})
+# Only people end these waits.
+_PEOPLE_NEEDED = frozenset({RefusalKind.TOO_FEW.value.code, RefusalKind.RULE_HOLDS.value.code})
+MOST_NEEDED = 20
 
 
 def run(request: Request, worker: str) -> None:
@@ -75,6 +80,8 @@ def _settle(request: Request, facts: GateFacts, answer: GateAnswer) -> None:
         _keep_waiting(row, answer.reason)
         if not change_requests(value_of(facts.reviews) or ()):
             _remind(row, newly_asked)
+            if answer.reason.code in _PEOPLE_NEEDED and (newly_asked or row.asked_round < row.round):
+                _note_who_is_needed(row, count(facts))
 
 
 def _remind(row: Request, newly_asked: Collection[str]) -> None:
@@ -86,6 +93,16 @@ def _remind(row: Request, newly_asked: Collection[str]) -> None:
         row.reminded_round = row.round if is_late else row.reminded_round
         row.save(update_fields=["reminded_round"])
         wake.notice(row.pk, "reminder")
+
+
+def _note_who_is_needed(row: Request, found: Tally) -> None:
+    """What nobody's policy decides waits for people: said once in each round, and where a rule asks others now."""
+    row.asked_round = row.round
+    row.save(update_fields=["asked_round"])
+    needed = [f"{rule['name']}: {words}" for rule in row.approval_rules for words in rule["needed"]]
+    missing = found.needed - found.approvals
+    facts = {"round": row.round, "approvalsMissing": max(missing, 0), "needed": needed[:MOST_NEEDED]}
+    audit.record(verb="request.needs_approval", actor=MACHINE, request=row, facts=facts)
 
 
 def _keep_standings(row: Request, facts: GateFacts) -> set[str]:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from approvals import audit
 from approvals.audit import MACHINE, Actor
 from approvals.events.cloud_event import write_event
+from approvals.ledger.deciding import deciding_objects
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event
-from approvals.models import AuditEntry, OutboxEvent, Request
+from approvals.models import AuditEntry, OutboxEvent, Report, Request
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
+from tests.support.approvals.policies import look
 from tests.support.approvals.world import acting
 
 
@@ -158,3 +162,22 @@ def test_an_event_is_a_cloud_event(home: None, env: World, request_: Request) ->
         assert wrapped["time"][10] == "T"
         assert wrapped["time"].endswith("+00:00")
     assert OutboxEvent.objects.exists()
+
+
+def test_people_are_asked_once_a_round_and_again_where_a_rule_asks_others(env: World, request_: Request) -> None:
+    part = {"name": "security", "groups": ["security"], "escalateAfterHours": 2, "escalateTo": ["leads"]}
+    meta = {"name": "slow", "uid": "u", "generation": 1, "resourceVersion": "1"}
+    rule = {"metadata": meta, "spec": {"require": [part]}}
+    deciding_objects.observe(cluster=env.cluster, kind="ApprovalRule", obj=rule, is_listed=True)
+    asked = OutboxEvent.objects.filter(type="dev.pratique.request.needs-approval.v1")
+    look(request_)
+    look(request_)
+    (event,) = asked
+    assert event.data["approvalsMissing"] == 1
+    assert event.data["needed"][0] == "slow: 1 of group security; after 2 hours leads as well"
+    Request.objects.update(changed_at=timezone.now() - timedelta(hours=3))
+    Report.objects.update(computed_at=timezone.now() - timedelta(hours=3))
+    look(request_)
+    look(request_)
+    (_, later) = asked.order_by("number")
+    assert later.data["needed"][0] == "slow: 1 of groups security, leads"
