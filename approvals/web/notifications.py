@@ -34,7 +34,7 @@ class TargetForm(forms.Form):
     address = forms.CharField(
         max_length=500,
         widget=forms.TextInput(attrs=mono()),
-        help_text="What the kind needs, as listed below. Of an address that is stored, no secret part is shown.",
+        help_text="What the kind needs, as listed above. Of an address that is stored, no secret part is shown.",
     )
     event_types = forms.MultipleChoiceField(
         label="Events, all if none is ticked",

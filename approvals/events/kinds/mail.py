@@ -33,7 +33,7 @@ _SENT, _LATER = 250, range(400, 500)
 
 class MailTarget(TargetKind):
     name = "email"
-    words = "e-mail"
+    words = "E-mail"
     address_help = f"At most {MOST_ADDRESSES} addresses, with commas between them. An operator names the mail server."
 
     def check_address(self, address: str) -> None:

@@ -61,7 +61,7 @@ def _write_event(event: OutboxEvent, key: str) -> dict[str, Any]:
     title, lines = message.fit(str, title_room=SUMMARY_ROOM)
     deployment = event.data.get("deployment", {}).get("uid") or event.subject
     # Of several objects that drifted, one that is as approved again leaves the alerts of the others open.
-    about = f"{event.cluster}/{deployment}/{concern}/{event.data.get('object', '') if concern == 'drift' else ''}"
+    about = f"{event.cluster}/{deployment}/{event.data.get('object', '')}"
     return {
         "routing_key": key,
         "event_action": action,

@@ -11,7 +11,7 @@ from provisioner.source.egress import EgressPolicy, shown
 
 class WebhookTarget(TargetKind):
     name = "webhook"
-    words = "webhook: signed CloudEvents"
+    words = "Webhook: signed CloudEvents"
     address_help = "An https URL that takes POST, without credentials in it: the signature proves who sends."
     signs = True
 

@@ -239,7 +239,7 @@ def test_S55_a_mail_is_text_and_html_over_tls_and_no_name_adds_a_header(request_
     plain, rich = (mail.get_body((kind,)) for kind in ("plain", "html"))
     assert plain is not None
     assert rich is not None
-    read = read_html(rich.get_content().partition("</style>")[2], {"body", "h1", "p", "a", "small"})
+    read = read_html(rich.get_content().partition("</style>")[2], {"body", "main", "h1", "p", "a", "small"})
     for words in HOSTILE:
         assert f"• {visible(words)}" in plain.get_content()
         assert f"• {visible(words)}" in read
