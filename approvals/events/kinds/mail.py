@@ -78,7 +78,7 @@ class MailTarget(TargetKind):
             problem = _quoted(exc.smtp_error)
         except (smtplib.SMTPException, OSError) as exc:  # of TLS, names and connections
             status, code, problem, is_away = 0, Unreachable.code, str(exc) or type(exc).__name__, True
-        if problem:
+        if code:
             problem = f"{values['EMAIL_HOST']}: {f'answered {status}: ' if status else ''}{visible(problem[:300])}"
         spent = round((time.monotonic() - began) * 1000)
         return PostResult(max(status, 0), code, problem, is_away=is_away, milliseconds=spent)
