@@ -1,4 +1,4 @@
-"""The one sender of events over HTTP: signed by Standard Webhooks, to checked addresses, without redirects."""
+"""The one sender of events over HTTP: to checked addresses, without redirects, signed by Standard Webhooks or not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from standardwebhooks import Webhook
 from approvals.events.cloud_event import CONTENT_TYPE
 from provisioner.errors import PratiqueError, SourceUnavailable, TryLater
 from provisioner.source.client import SourceClient
-from provisioner.source.egress import EgressPolicy, place_of
+from provisioner.source.egress import EgressPolicy, place_of, shown
 
 # For all of an attempt. An answer has no body that anybody reads.
 SEND_SECONDS = 15.0
@@ -55,25 +55,32 @@ def secrets_in_force(secret: str, earlier: str, earlier_until: datetime | None) 
 def post_event(
     url: str, event: Mapping[str, Any], *, event_id: str, signed_by: Sequence[str], egress: EgressPolicy
 ) -> PostResult:
-    """Send it to this address and to no other; any 2xx means that it was received."""
-    body, now, began = json.dumps(event, separators=(",", ":")), datetime.now(UTC), time.monotonic()
+    """Send it signed, with its id."""
+    body, now = json.dumps(event, separators=(",", ":")), datetime.now(UTC)
     headers = {
         "Content-Type": CONTENT_TYPE,
         "webhook-id": event_id,
         "webhook-timestamp": str(int(now.timestamp())),
         "webhook-signature": " ".join(Webhook(secret).sign(event_id, now, body) for secret in signed_by),
     }
+    return post_body(url, body.encode(), headers, egress)
+
+
+def post_body(url: str, body: bytes, headers: Mapping[str, str], egress: EgressPolicy) -> PostResult:
+    """Send it to this address and to no other; any 2xx means that it was received. No word of ours holds the path: of
+    many receivers it is the key."""
+    began, host = time.monotonic(), urlsplit(url).hostname
     status, code, problem, wait, is_away = 0, "", "", 0.0, False
     try:
         with SourceClient(egress) as client:
-            response, _ = client.open("POST", url, own=place_of(url), headers=headers, body=body.encode())
+            response, _ = client.open("POST", url, own=place_of(url), headers=headers, body=body)
             response.close()
         status = response.status
         if not 200 <= status < 300:
             no_redirect = ": redirects are not followed" if 300 <= status < 400 else ""
             code = SourceUnavailable.code
-            problem = f"{urlsplit(url).hostname} answered {status}{no_redirect}"
+            problem = f"{host} answered {status}{no_redirect}"
     except PratiqueError as exc:
-        status, code, problem = getattr(exc, "status", 0), exc.code, str(exc)
+        status, code, problem = getattr(exc, "status", 0), exc.code, str(exc).replace(shown(url), str(host))
         wait, is_away = getattr(exc, "retry_after_seconds", 0.0), isinstance(exc, TryLater) or not status
     return PostResult(status, code, problem, wait, is_away, round((time.monotonic() - began) * 1000))

@@ -52,6 +52,13 @@ def networks(text: str) -> list[str]:
     return found
 
 
+def sender(text: str) -> str:
+    """An address of e-mail, alone or behind a name in angle brackets; "" for none."""
+    if text and not re.fullmatch(r"[^@<>\r\n]* <[^@\s<>]+@[^@\s<>]+>|[^@\s<>]+@[^@\s<>]+", text):
+        raise ValueError(f"{text!r} was given: expected an address, such as Pratique <pratique@example.com>")
+    return text
+
+
 def site(text: str) -> str:
     """The address of a site, under which paths are put."""
     parts = urlsplit(text)
@@ -423,6 +430,22 @@ SETTINGS = (
     Setting("SLACK_SIGNING_SECRET", "", "signing secret of the Slack app whose buttons decide requests"),
     Setting("SLACK_TEAM", "", "ID of the Slack team whose members may decide"),
     Setting("SLACK_WEBHOOK_URL", "", "incoming webhook for messages about requests that need a review or were decided"),
+    Setting("EMAIL_HOST", "", "SMTP server that notifications are sent through by e-mail; empty: there is no e-mail"),
+    Setting("EMAIL_PORT", "587", "port of the SMTP server", number(1, 65535)),
+    Setting("EMAIL_HOST_USER", "", "user name at the SMTP server; empty: without signing in"),
+    Setting("EMAIL_HOST_PASSWORD", "", "password at the SMTP server"),
+    Setting(
+        "EMAIL_SECURITY",
+        "starttls",
+        "how mail is encrypted: `starttls`, `tls` (from the start, port 465), or `none` (a relay on the same machine)",
+        choice("starttls", "tls", "none"),
+    ),
+    Setting(
+        "EMAIL_FROM",
+        "",
+        "sender of mails, such as `Pratique <pratique@example.com>`; empty: pratique@ and the host of `PUBLIC_URL`",
+        sender,
+    ),
     Setting("DECISION_WEBHOOK_SECRET", "", "secret of the generic decision endpoint (Standard Webhooks, whsec_…)"),
     Setting("DECISION_WEBHOOK_USER", "", "user that the generic decision endpoint acts as"),
     Setting(

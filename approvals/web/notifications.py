@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from approvals.deciding.selector import SEVERITIES
 from approvals.errors import Changed, InvalidInput, NotAllowed
-from approvals.events.kinds.table import TARGET_KINDS
+from approvals.events.kinds.table import TARGET_KINDS, shown_address
 from approvals.events.occasions import CHOSEN_TYPES, brief_type
 from approvals.ledger.notifications import latest_deliveries
 from approvals.models import NotificationDelivery, NotificationTarget
@@ -21,7 +21,6 @@ from approvals.services.notifications import targets
 from approvals.web.access_decorators import person, signed_in
 from approvals.web.fields import LabelsField, LinesField, mono
 from approvals.web.rendering import Followed, again, page, part_of
-from provisioner.source.egress import shown
 
 LATELY = 50
 # While something is on its way.
@@ -35,7 +34,7 @@ class TargetForm(forms.Form):
     address = forms.CharField(
         max_length=500,
         widget=forms.TextInput(attrs=mono()),
-        help_text=" ".join(kind.address_help for kind in TARGET_KINDS.values()),
+        help_text="What the kind needs, as listed above. Of an address that is stored, no secret part is shown.",
     )
     event_types = forms.MultipleChoiceField(
         label="Events, all if none is ticked",
@@ -70,7 +69,7 @@ def index(http: HttpRequest) -> HttpResponse:
     rows = targets.visible_targets(by=person(http))
     last = latest_deliveries(rows)
     facts = {
-        "rows": [(row, shown(row.address), last.get(row.pk)) for row in rows],
+        "rows": [(row, shown_address(row), last.get(row.pk)) for row in rows],
         "may_write": bool(targets.seen_clusters(by=person(http))),
     }
     return page(http, "notifications/targets.html", facts)
@@ -142,6 +141,7 @@ def _save(http: HttpRequest, known: NotificationTarget | None) -> HttpResponse:
     """Keep what the form says, or show it again with what is wrong; a new target is shown with its secret."""
     columns = ("name", "kind", "address", "event_types", "clusters", "labels", "min_severity", "is_active", "version")
     initial = {column: getattr(known, column) for column in columns} if known else {}
+    initial |= {"address": shown_address(known)} if known else {}
     form = TargetForm(http.POST or None, known=known, initial=initial)
     if http.method == "POST" and form.is_valid():
         try:
@@ -154,7 +154,7 @@ def _save(http: HttpRequest, known: NotificationTarget | None) -> HttpResponse:
                 return _show(http, target, secret_text=secret)
             messages.success(http, f"{target.name} was saved.")
             return redirect("notification", name=target.name)
-    facts = {"form": form, "target": known}
+    facts = {"form": form, "target": known, "kinds": TARGET_KINDS.values()}
     return page(http, "notifications/target_form.html", facts, status=422 if form.is_bound else 200)
 
 
@@ -162,7 +162,8 @@ def _show(http: HttpRequest, target: NotificationTarget, secret_text: str = "") 
     types = [brief_type(one) for one in CHOSEN_TYPES if one in target.event_types]
     facts = {
         "target": target,
-        "address": shown(target.address),
+        "address": shown_address(target),
+        "signs": TARGET_KINDS[target.kind].signs,
         "types": types,
         "secret_text": secret_text,
         "deliveries": _deliveries(http, target),

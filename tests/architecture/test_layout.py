@@ -23,7 +23,6 @@ TESTED_ELSEWHERE = {
     "approvals.catalogs.dependencies": "tests/approvals/api/test_dependencies.py",
     "approvals.catalogs.followed_packages": "tests/approvals/ledger/test_upgrades.py",
     "approvals.errors": "tests/approvals/api",
-    "approvals.events.signed_post": "tests/approvals/steps/test_notifications.py",
     "approvals.gate.reviewer_checks": "tests/approvals/services",
     "approvals.instruments": "tests/approvals/metrics",
     "approvals.jobs": "tests/approvals/working",

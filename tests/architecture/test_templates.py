@@ -23,6 +23,7 @@ def named() -> set[tuple[str, str]]:
         *FOLDER.rglob("*.html"),
         *(ROOT / "approvals/web").rglob("*.py"),
         *(ROOT / "approvals/project").rglob("*.py"),
+        *(ROOT / "approvals/events").rglob("*.py"),
     ]
     return {
         (str(path.relative_to(ROOT)), name)

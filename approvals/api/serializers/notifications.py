@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from approvals.deciding.selector import SEVERITIES
-from approvals.events.kinds.table import TARGET_KINDS
+from approvals.events.kinds.table import TARGET_KINDS, shown_address
 from approvals.events.occasions import CHOSEN_TYPES
 from approvals.models import NotificationDelivery, NotificationTarget
 
@@ -16,7 +16,7 @@ class TargetInput(serializers.Serializer[Any]):
     kind = serializers.CharField(
         max_length=20, default="webhook", help_text=f"one of {', '.join(f'`{kind}`' for kind in TARGET_KINDS)}"
     )
-    address = serializers.CharField(max_length=500)
+    address = serializers.CharField(max_length=500, help_text="as the kind has it; as it was read: the stored one")
     event_types = serializers.ListField(
         child=serializers.ChoiceField(choices=[str(one) for one in CHOSEN_TYPES]),
         max_length=len(CHOSEN_TYPES),
@@ -44,7 +44,7 @@ class NewTargetInput(TargetInput):
 
 
 class TargetSerializer(serializers.ModelSerializer[NotificationTarget]):
-    address = serializers.CharField()
+    address = serializers.SerializerMethodField(help_text="without what is secret in it")
     granted = serializers.ListField(
         child=serializers.CharField(), help_text="the clusters that it is told of, as Kubernetes let its last writer"
     )
@@ -56,9 +56,12 @@ class TargetSerializer(serializers.ModelSerializer[NotificationTarget]):
             *("is_active", "stopped_because", "version", "created_by", "created_at", "changed_by", "changed_at"),
         ]
 
+    def get_address(self, target: NotificationTarget) -> str:
+        return shown_address(target)
+
 
 class NewTargetSerializer(TargetSerializer):
-    secret = serializers.CharField(help_text="signs the events; shown this once")
+    secret = serializers.CharField(help_text="signs the events; shown this once, empty if the kind signs none")
 
     class Meta(TargetSerializer.Meta):
         fields = [*TargetSerializer.Meta.fields, "secret"]

@@ -27,13 +27,13 @@ from approvals.chat.tool import (
     storable,
 )
 from approvals.clock import database_now
+from approvals.events.message import count_findings, fit_lines
 from approvals.ledger.change_words import ticket_url
 from approvals.models import ACCEPT, Report, Request
 from approvals.selectors import debts
 from approvals.selectors.status import status
 from provisioner.escaping import visible
-from provisioner.sentences import and_more, number, some
-from provisioner.values import Severity
+from provisioner.sentences import number, some
 
 NAME = "slack"
 PATIENCE_SECONDS = 300
@@ -234,18 +234,11 @@ def _to_name(named: list[services.Acknowledgement]) -> list[str]:
 
 
 def _summary(report: Report | None, to_name: list[str], room: int) -> str:
-    """How many findings of each severity, then as many whole lines of what is to be named and of the headline as fit,
-    and how many do not."""
+    """How many findings of each severity, then what fits of what is to be named and of the headline."""
     if report is None:
         return "the report is not ready yet"
-    counts = [f"{report.severities[it]} {it}" for it in Severity if report.severities.get(it)]
-    lines = [" · ".join(counts) or "no findings"]
-    headline = [f"• {escaped(line)}" for line in (*to_name, *report.headline)]
-    for position, line in enumerate(headline):
-        if sum(map(len, lines)) + len(lines) + len(line) > room:
-            return "\n".join([*lines, f"… {and_more(len(headline) - position)}: open the request"])
-        lines.append(line)
-    return "\n".join(lines)
+    lines = [f"• {escaped(line)}" for line in (*to_name, *report.headline)]
+    return "\n".join([count_findings(report.severities), *fit_lines(lines, room)])
 
 
 def _button(text: str, action: str, **rest: str) -> dict[str, Any]:

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from approvals.errors import InvalidInput
 from approvals.events.cloud_event import write_event
-from approvals.events.kinds.kind import TargetKind
+from approvals.events.kinds.kind import TargetKind, check_url
 from approvals.events.signed_post import PostResult, post_event, secrets_in_force
 from approvals.models import NotificationTarget, OutboxEvent
-from provisioner.errors import BadSource
-from provisioner.source.egress import EgressPolicy, place_of
-
-LONGEST_ADDRESS = 500
+from provisioner.source.egress import EgressPolicy, shown
 
 
 class WebhookTarget(TargetKind):
     name = "webhook"
-    words = "webhook: signed CloudEvents"
+    words = "Webhook: signed CloudEvents"
     address_help = "An https URL that takes POST, without credentials in it: the signature proves who sends."
+    signs = True
 
     def check_address(self, address: str) -> None:
-        if len(address) > LONGEST_ADDRESS:
-            words = f"the URL has {len(address)} characters; at most {LONGEST_ADDRESS} are allowed"
-            raise InvalidInput(words, field="address")
-        try:
-            place_of(address)
-        except BadSource as exc:
-            raise InvalidInput(str(exc), field="address") from exc
+        check_url(address)
+
+    def show_address(self, address: str) -> str:
+        return told if (told := shown(address)) == address else f"{told}…"
 
     def deliver(self, target: NotificationTarget, event: OutboxEvent, egress: EgressPolicy) -> PostResult:
         event_id = str(event.number)

@@ -20,7 +20,7 @@ from approvals.clock import database_now
 from approvals.deciding.selector import SEVERITIES
 from approvals.errors import Changed, InvalidInput, NotAllowed, NotFound, NotOpen, TooMany
 from approvals.events.kinds.table import TARGET_KINDS
-from approvals.events.occasions import CHOSEN_TYPES
+from approvals.events.occasions import CHOSEN_TYPES, brief_type
 from approvals.events.signed_post import BOTH_SIGN, TWICE, make_secret
 from approvals.ledger import notifications
 from approvals.locks import for_change
@@ -80,7 +80,8 @@ def save_target(
     via: str,
     version: int,
 ) -> tuple[NotificationTarget, str]:
-    """Create the target of this name, or change it; with the signing secret of a new one, which is shown this once.
+    """Create the target of this name, or change it; with the signing secret of a new one, which is shown this once, ""
+    where its kind signs nothing. An address as it is shown stands for the one that is stored.
 
     `version` is the one that `by` has read, 0 for none. Raises Changed where somebody saved it meanwhile, else a
     Refused by what is wrong.
@@ -90,21 +91,25 @@ def save_target(
     if kind not in TARGET_KINDS:
         words = f"the kind is {kind[:50]!r}; expected one of {', '.join(TARGET_KINDS)}"
         raise InvalidInput(words, field="kind")
-    TARGET_KINDS[kind].check_address(address)
-    if unknown := [one for one in event_types if one not in CHOSEN_TYPES]:
-        raise InvalidInput(f"{unknown[0][:100]!r} is no type of event", field="event_types")
+    known, of_kind = NotificationTarget.objects.filter(name=name).first(), TARGET_KINDS[kind]
+    if known and known.kind == kind and address == of_kind.show_address(known.address):
+        address = known.address  # as it was shown, without what is secret in it
+    of_kind.check_address(address)
+    if unknown := [one for one in event_types if one not in (of_kind.event_types or CHOSEN_TYPES)]:
+        about = ", ".join(map(brief_type, of_kind.event_types))
+        expected = f": {of_kind.name} is told of {about}" if about else ""
+        raise InvalidInput(f"{unknown[0][:100]!r} is no type of event{expected}", field="event_types")
     if min_severity and min_severity not in SEVERITIES:
         words = f"the severity is {min_severity[:50]!r}; expected one of {', '.join(SEVERITIES)}"
         raise InvalidInput(words, field="min_severity")
     _check_narrowing(clusters, labels)
-    known = NotificationTarget.objects.filter(name=name).first()
     if known:
         _check_may_change(by, known)
     granted = _grant_clusters(by, clusters)
     columns = {
         "kind": kind,
         "address": address,
-        "event_types": list(dict.fromkeys(event_types)),
+        "event_types": list(dict.fromkeys(event_types or of_kind.event_types)),
         "clusters": list(clusters),
         "granted": granted,
         "labels": dict(labels),
@@ -127,6 +132,8 @@ def make_target_secret(*, by: Caller, target: NotificationTarget, via: str) -> s
     _check_may_change(by, target)
     with transaction.atomic(durable=True):
         row = _locked(target)
+        if not TARGET_KINDS[row.kind].signs:
+            raise NotOpen(f"{row.name} has no signing secret: what is sent to {row.kind} is not signed")
         now = database_now()
         # A second click: nobody has installed what the first one made, and the one before that is still in use.
         if not (row.earlier_until and now - (row.earlier_until - BOTH_SIGN) < TWICE):
@@ -254,7 +261,7 @@ def _save(
     facts = {"name": name, "host": host, "active": is_active, **{column: columns[column] for column in told}}
     verb = f"notification-target.{'created' if secret else 'changed'}"
     audit.record(verb=verb, actor=Actor(by.name, via), facts=facts)
-    return row, secret
+    return row, secret if TARGET_KINDS[row.kind].signs else ""
 
 
 def _locked(target: NotificationTarget) -> NotificationTarget:

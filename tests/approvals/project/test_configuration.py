@@ -20,6 +20,8 @@ from approvals.project import configuration
             "'10.1.2.3/8' was given: expected a network, such as 10.0.0.0/8",
         ),
         ("PUBLIC_URL", "pratique.example", "'pratique.example' was given: expected https://HOST"),
+        ("EMAIL_FROM", "Pratique <pratique>", "expected an address, such as Pratique <pratique@example.com>"),
+        ("EMAIL_FROM", "p@mail.example\nBcc: eve@evil.example", "expected an address"),
         ("LOG_FORMAT", "jsn", "'jsn' was given: expected json or console"),
     ],
 )

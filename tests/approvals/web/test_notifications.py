@@ -56,6 +56,19 @@ def test_a_target_is_made_shown_with_its_secret_once_tested_and_deleted(env: Wor
     assert client.get(HOOK).status_code == 404
 
 
+def test_S55_a_chat_has_an_address_that_is_not_shown_and_no_secret(env: World, browse: Browse) -> None:
+    client = browse(env.ada)
+    slack = {**FORM, "kind": "slack", "is_active": "on"}
+    assert "expected https and hooks.slack.com" in text_of(client.post("/notifications/new", slack))
+    hook = "https://hooks.slack.com/services/T0/B0/verysecret"
+    assert client.post("/notifications/new", {**slack, "address": hook})["Location"] == HOOK
+    for address in (HOOK, "/notifications", f"{HOOK}/edit"):
+        shown = text_of(client.get(address))
+        assert "https://hooks.slack.com/…" in shown
+        assert "verysecret" not in shown
+        assert "secret" not in shown.replace("no secret part", ""), address
+
+
 def test_S53_who_may_not_see_a_cluster_sees_no_target_of_it(env: World, browse: Browse) -> None:
     browse(env.ada).post("/notifications/new", {**FORM, "is_active": "on"})
     client = browse(env.bert)

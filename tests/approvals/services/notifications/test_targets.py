@@ -101,6 +101,29 @@ def test_S53_where_nobody_can_tell_who_may_see_what_nothing_is_saved(
     assert not NotificationTarget.objects.exists()
 
 
+def test_S55_a_stored_address_is_kept_without_being_shown(env: World) -> None:
+    hook = "https://hooks.slack.com/services/T0/B0/verysecret"
+    target, secret = save(acting(env.ada), kind="slack", address=hook)
+    assert secret == ""
+    with pytest.raises(NotOpen, match="not signed"):
+        targets.make_target_secret(by=acting(env.ada), target=target, via="rest")
+    save(acting(env.ada), kind="slack", address="https://hooks.slack.com/…", version=1, clusters=["prod"])
+    kept = NotificationTarget.objects.get()
+    assert (kept.address, kept.version) == (hook, 2)
+    with pytest.raises(InvalidInput):
+        save(acting(env.ada), kind="mattermost", address="https://hooks.slack.com/…", version=2)
+    assert all("verysecret" not in str(entry.facts) for entry in AuditEntry.objects.all())
+
+
+def test_a_kind_that_is_told_of_some_events_only_has_no_others(env: World) -> None:
+    pager: dict[str, Any] = {"name": "pager", "kind": "pagerduty", "address": "a" * 32}
+    with pytest.raises(InvalidInput, match="pagerduty is told of request.failed"):
+        save(acting(env.ada), **pager, event_types=["dev.pratique.request.created.v1"])
+    target, _ = save(acting(env.ada), **pager)
+    assert "dev.pratique.request.failed.v1" in target.event_types
+    assert "dev.pratique.request.created.v1" not in target.event_types
+
+
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
