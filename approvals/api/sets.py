@@ -22,7 +22,7 @@ from approvals.selectors.sets import summaries
 from approvals.services import ChangeSet
 
 # `list` would be described as pages of them.
-ONE_DOCUMENT = forced_singular_serializer(shapes.SetSummariesSerializer)  # type: ignore[no-untyped-call]  # it has no types
+ONE_DOCUMENT = forced_singular_serializer(shapes.SetSummariesSerializer)  # type: ignore[no-untyped-call]  # REST framework's base has no types
 NAME = OpenApiParameter("name", str, OpenApiParameter.PATH, description="the value of the label core.rukpak.io/set")
 
 
