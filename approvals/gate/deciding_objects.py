@@ -64,6 +64,13 @@ def kept_rows(cluster: Cluster, kinds: Collection[type[DecidingKind]]) -> KeptRo
     return found
 
 
+def read_objects(
+    cluster: Cluster, kind: type[DecidingKind], api: Api | None = None, rows: KeptRows | None = None
+) -> tuple[SeenObject, ...]:
+    """As they are in the cluster now; without `api` as the watch saw them last, which `rows` may hold already."""
+    return live_objects(cluster, kind, api) if api else seen_objects(cluster, kind, rows)
+
+
 def seen_objects(cluster: Cluster, kind: type[DecidingKind], rows: KeptRows | None = None) -> tuple[SeenObject, ...]:
     """As the watch saw them last, with those that are gone and may still matter. Raises TooManyRules."""
     return tuple(_seen(row) for row in _rows(cluster, kind, rows))
@@ -136,7 +143,7 @@ def load_policies(request: Request, api: Api | None = None, rows: KeptRows | Non
     in_use = Q(is_active=True) | Q(uid__startswith=UID_PREFIX)
     own = list(Policy.objects.filter(here & in_use).order_by("name"))
     by_uid = {row.uid: row for row in own if row.uid}
-    objects = live_objects(cluster, ApprovalPolicy, api) if api else seen_objects(cluster, ApprovalPolicy, rows)
+    objects = read_objects(cluster, ApprovalPolicy, api, rows)
     of_cluster = [_policy_of_seen(one, by_uid.get(one.uid)) for one in objects]
     in_force = settings.PRATIQUE["BUILT_IN_GUARDS"]
     built_in = [(by_uid.get(guard.uid), guard) for guard in BUILT_IN if guard.name in in_force]
