@@ -108,8 +108,8 @@ KIND_GROUPS = {
 
 @register.inclusion_tag("lists/_heads.html")
 def heads(about: str, *columns: str) -> dict[str, Any]:
-    """What a table lists, for who hears it, and the heads of its columns: `Read:number` for one of numbers, `End:sr` for
-    one that only screen readers hear, "" for one that is not there."""
+    """What a table lists, for who hears it, and the heads of its columns: `Read:number` for one of numbers, `End:sr`
+    for one that only screen readers hear, "" for one that is not there."""
     return {"about": about, "columns": [column.partition(":")[::2] for column in columns if column]}
 
 
