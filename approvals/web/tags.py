@@ -113,6 +113,13 @@ def heads(about: str, *columns: str) -> dict[str, Any]:
     return {"about": about, "columns": [column.partition(":")[::2] for column in columns if column]}
 
 
+@register.simple_tag
+def pair(head: str, value: object, css: str = "") -> SafeString:
+    """A fact of a list of facts, `<dl class="pairs">`."""
+    shown = format_html(' class="{}"', css) if css else ""
+    return format_html("<div><dt>{}</dt><dd{}>{}</dd></div>", head, shown, value)
+
+
 @register.filter
 def severity(word: str) -> SafeString:
     """`▲ dangerous`, the shape hidden from screen readers."""

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.template import Context, Template
 from django.utils import timezone
 
 from approvals.bundle_spec import parse_spec
@@ -175,3 +176,13 @@ def test_a_time_of_kubernetes_is_shown_as_ours_and_what_is_none_stays_text() -> 
         "2026-13-41T00:00:00Z",
         "&lt;b&gt;",
     ]
+
+
+def test_facts_and_heads_of_tables_are_escaped_and_say_what_they_are() -> None:
+    page = Template('{% pair "Names" names|join:", " css="mono" %}{% heads "Tokens" "Used:number" "End:sr" "" %}')
+    found = page.render(Context({"names": ["<b>", "a&b"]}))
+    assert '<div><dt>Names</dt><dd class="mono">&lt;b&gt;, a&amp;b</dd></div>' in found
+    assert found.count("<th ") == 2
+    assert '<th scope="col" class="number">Used</th>' in found
+    assert '<th scope="col"><span class="sr">End</span></th>' in found
+    assert "<dd>" in Template('{% pair "Now" "" %}').render(Context())
