@@ -30,7 +30,7 @@ from approvals.ledger.deciding import check_runs, confirmations
 from approvals.ledger.pivots import has_requested
 from approvals.models import Cluster, Confirmation, DecidingObject, Policy, Report, Request
 from approvals.policy.built_in import BUILT_IN, UID_PREFIX, BuiltInGuard
-from approvals.policy.document import LoadedPolicy, PolicyDocument, PolicyEffect, Validation
+from approvals.policy.document import COLUMNS, LoadedPolicy, PolicyDocument, PolicyEffect, Validation
 from approvals.policy.expression import ExpressionResult
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
@@ -194,9 +194,7 @@ def policy_of_object(seen: DecidingObject, row: Policy) -> LoadedPolicy | None:
 
 def policy_of_row(row: Policy) -> LoadedPolicy:
     """A policy of the service, wherever it is in force. Who saved it is known by name, and by their account."""
-    columns = ("name", "kind", "mode", "names", "labels", "expression", "message", "allows_known_powers")
-    said = {column: getattr(row, column) for column in columns}
-    document = PolicyDocument.of_columns({**said, "cluster": ""})
+    document = PolicyDocument.of_columns({"cluster": "", **{column: getattr(row, column) for column in COLUMNS}})
     authors = (*row.writers, row.author_known_as, row.editor_known_as)
     accounts = tuple(key for key in (row.author_id, row.editor_id) if key)
     return LoadedPolicy(row.pk, row.version, access.policy_identity(row).username, document, authors, accounts)
