@@ -84,7 +84,7 @@ def reader_facts(
     """Those of the facts that expressions ask about which a reader may know; what is hidden is so whether or not it
     holds anything."""
     wanted = {name for terms in asked_by for name in terms.whole.reads}
-    facts, hidden = dict(facts_of(request, report, accepted)), dict[str, str]()
+    facts, hidden = facts_of(request, report, accepted, wanted=wanted), dict[str, str]()
     actions, findings = report.body["plan"]["actions"], report.body["findings"]
 
     def hide(names: Collection[str], words: str, is_hidden: Callable[[], bool]) -> None:
