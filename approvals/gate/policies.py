@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from django.db.models import Exists, OuterRef, prefetch_related_objects
 
@@ -102,23 +103,30 @@ def _policy_facts(loaded: LoadedPolicy, result: str, words: str, *, has_approved
     )
 
 
+class JudgedFinding(NamedTuple):
+    """What facts are made of, of a finding: its columns."""
+
+    rule: str
+    severity: str
+    fingerprint: str
+    is_new: bool
+
+
 def facts_of(
-    request: Request, report: Report, accepted: Collection[str] = (), *, wanted: Collection[str] = FACTS
+    request: Request,
+    report: Report,
+    accepted: Collection[str] = (),
+    *,
+    wanted: Collection[str] = FACTS,
+    public: Iterable[JudgedFinding] | None = None,
 ) -> policy.Facts:
-    """The documented facts of one report that are `wanted`, without the findings `accepted` by fingerprint."""
+    """The documented facts of one report that are `wanted`, without the findings `accepted` by fingerprint. `public`
+    are its rows, where they were read already."""
+    rows = report.findings.all() if public is None else public
+    everything = [JudgedFinding(row.rule, row.severity, row.fingerprint, row.is_new) for row in rows]
     # What someone else's object holds is hidden from people who may not get it, not from policies.
-    private = [
-        Finding(
-            rule=hidden["rule"],
-            section=hidden["section"],
-            severity=hidden["severity"],
-            message=hidden["message"],
-            fingerprint=hidden["fingerprint"],
-            is_new=hidden["isNew"],
-        )
-        for hidden in private_to_judge(report.body)
-    ]
-    everything = [*report.findings.all(), *private]
+    columns = itemgetter("rule", "severity", "fingerprint", "isNew")
+    everything += [JudgedFinding(*columns(record)) for record in private_to_judge(report.body)]
     waived = [finding for finding in everything if finding.fingerprint in accepted]
     findings = [finding for finding in everything if finding.fingerprint not in accepted]
     new = [finding for finding in findings if finding.is_new]
@@ -175,12 +183,12 @@ def count_approvals(request: Request) -> int:
     return sum(not is_by_machine(row) for row in given.select_related("user"))
 
 
-def _worst(findings: Iterable[Finding]) -> str:
+def _worst(findings: Iterable[JudgedFinding]) -> str:
     ranks = {str(severity): severity.rank for severity in Severity}
     return min((finding.severity for finding in findings), key=ranks.__getitem__, default=str(Severity.SAFE))
 
 
-def _rules(report: Report, findings: Collection[Finding]) -> list[str]:
+def _rules(report: Report, findings: Collection[JudgedFinding]) -> list[str]:
     """The rules of findings, with those that are said under another one (decision 0057): policies know them by name."""
     kept = {finding.fingerprint for finding in findings}
     kept_records = [record for record in report.body["findings"] if record["fingerprint"] in kept]
