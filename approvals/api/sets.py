@@ -64,11 +64,7 @@ class SetViewSet(ClusterScoped):
         found = self._read()
         wish["members"] = {member["request"]: member["subject_digest"] for member in wish["members"]}
         results = services.review_set(
-            by=caller_of(request),
-            clusters=self.clusters(),
-            name=found.name,
-            channel=Review.Channel.REST,
-            **wish,
+            by=caller_of(request), clusters=self.clusters(), name=found.name, channel=Review.Channel.REST, **wish
         )
         return Response(shapes.MemberResultsSerializer({"results": results}).data)
 

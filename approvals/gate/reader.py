@@ -228,11 +228,7 @@ def creating(revision: Revision, api: Api) -> GateFacts:
     request = revision.request
     report = policies.reviewed_report(request)
     rules = read_rules(request, report, api)
-    people = {
-        **_people(request, report, api, rules),
-        "rules": rules,
-        "read_unattended": _read_unattended(request),
-    }
+    people = {**_people(request, report, api, rules), "rules": rules, "read_unattended": _read_unattended(request)}
     return replace(correcting(revision, api), question=GateQuestion.CREATE, **people)
 
 
@@ -344,8 +340,7 @@ def _reviewed(
 
 
 def _of_policies(
-    every_policy: Fact[tuple[LoadedPolicy, ...]],
-    ask: Callable[[tuple[LoadedPolicy, ...]], tuple[PolicyFacts, ...]],
+    every_policy: Fact[tuple[LoadedPolicy, ...]], ask: Callable[[tuple[LoadedPolicy, ...]], tuple[PolicyFacts, ...]]
 ) -> Fact[tuple[PolicyFacts, ...]]:
     """What policies say; where nobody could find out which there are, nobody knows that either."""
     return every_policy if isinstance(every_policy, Unknown) else _record(lambda: ask(every_policy.value))

@@ -69,11 +69,7 @@ class DecidingForm(forms.Form):
     cluster = forms.ModelChoiceField(Cluster.objects.none(), to_field_name="name", empty_label=None)
     version = forms.CharField(required=False, widget=forms.HiddenInput)
     description = forms.CharField(required=False, max_length=1000, help_text="What it is for.")
-    when = forms.CharField(
-        required=False,
-        max_length=MAX_EXPRESSION,
-        widget=forms.Textarea(attrs=mono(rows=3)),
-    )
+    when = forms.CharField(required=False, max_length=MAX_EXPRESSION, widget=forms.Textarea(attrs=mono(rows=3)))
 
     def __init__(
         self,
