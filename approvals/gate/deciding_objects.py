@@ -227,7 +227,8 @@ class _PolicyRow(NamedTuple):
 
 def _rows_of_objects(cluster: Cluster) -> dict[str, _PolicyRow]:
     rows = Policy.objects.filter(cluster=cluster, is_active=True).exclude(uid="").order_by()
-    return {uid: _PolicyRow(*columns) for uid, *columns in rows.values_list("uid", "pk", "version", "name")}
+    columns = rows.values_list("uid", "pk", "version", "name")
+    return {uid: _PolicyRow(pk, version, name) for uid, pk, version, name in columns}
 
 
 def _policy_of_seen(seen: SeenObject, row: _PolicyRow | None) -> LoadedPolicy | None:

@@ -90,7 +90,7 @@ def _map_errors(metadata: dict[str, Any], path: str) -> Iterator[FieldError]:
         yield from (invalid(child(path, "labels"), label, problem) for problem in _qualified_problems(label))
         if value and len(value) > MAX_LABEL:
             yield invalid(child(path, "labels"), value, f"must be no more than {MAX_LABEL} bytes")
-        if not LABEL_VALUE.fullmatch(value):
+        if value and not LABEL_VALUE.fullmatch(value):
             yield invalid(child(path, "labels"), value, LABEL_VALUE_WORDS)
     annotations = metadata.get("annotations") or {}
     for name in annotations:
