@@ -9,7 +9,7 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from approvals import access, services
@@ -311,9 +311,7 @@ def _find(http: HttpRequest, slug: str, cluster: str, name: str) -> tuple[type[D
     if where is None or answer is None or not (answer.allowed or where in readable(http)):
         raise Http404
     answer.check()
-    row = DecidingObject.objects.filter(kind=kind.kind, cluster=where, name=name, gone_at=None).first()
-    if row is None:
-        raise Http404
+    row = get_object_or_404(DecidingObject, kind=kind.kind, cluster=where, name=name, gone_at=None)
     note_cluster(http, where)
     return kind, row
 
