@@ -57,10 +57,29 @@ DEFAULT_HOST, HUB_NAMES = "docker.io", ("index.docker.io", "registry-1.docker.io
 LEAST_AWAY = timedelta(minutes=5)
 
 
+class _PolicyRow(NamedTuple):
+    """The row that stands for an object."""
+
+    pk: int
+    version: int
+    name: str
+
+
+class _PolicyRows(NamedTuple):
+    """Policies of the service and built-in guards, and what stands for each object, by its uid."""
+
+    own: list[Policy]
+    of_objects: dict[str, _PolicyRow]
+
+
 @dataclass(frozen=True, slots=True)
 class KeptRows:
-    """Our rows of one cluster, as objects by kind; the rows themselves of those that need people, with these."""
+    """Our rows of one cluster, as objects by kind; the rows themselves of those that need people, with these.
 
+    `policies` were read before the objects: what an earlier spec approves must not get the version of a later one.
+    """
+
+    policies: _PolicyRows | None
     seen: Mapping[str, list[SeenObject]]
     confirmed: Sequence[DecidingObject]
 
@@ -69,11 +88,23 @@ def kept_rows(cluster: Cluster, kinds: Collection[type[DecidingKind]]) -> KeptRo
     """Our rows of several kinds by one query; of a kind that needs people those that somebody has confirmed."""
     of_all, of_confirmed = ([kind.kind for kind in kinds if kind.needs_people is needs] for needs in (False, True))
     is_confirmed = Q(Exists(Confirmation.objects.filter(object=OuterRef("pk"))), kind__in=of_confirmed, gone_at=None)
+    policies = _policy_rows(cluster) if ApprovalPolicy in kinds else None
     rows = DecidingObject.objects.filter(cluster=cluster).order_by("name", "uid")
     seen = _list_seen(rows.filter(Q(kind__in=of_all) | is_confirmed), kinds)
     uids = [each.uid for kind in of_confirmed for each in seen[kind]]
     confirmed = rows.filter(uid__in=uids, gone_at=None).prefetch_related("confirmations") if uids else ()
-    return KeptRows(seen, tuple(confirmed))
+    return KeptRows(policies, seen, tuple(confirmed))
+
+
+def _policy_rows(cluster: Cluster) -> _PolicyRows:
+    in_use = Q(cluster=None) | Q(cluster=cluster), Q(is_active=True) | Q(uid__startswith=UID_PREFIX)
+    found, own = _PolicyRows([], {}), list[int]()
+    for pk, uid, version, name in Policy.objects.filter(*in_use).values_list("pk", "uid", "version", "name"):
+        if uid and not uid.startswith(UID_PREFIX):
+            found.of_objects[uid] = _PolicyRow(pk, version, name)
+        else:
+            own.append(pk)
+    return found._replace(own=list(Policy.objects.filter(pk__in=own).order_by("name"))) if own else found
 
 
 def _list_seen(rows: QuerySet[DecidingObject], kinds: Iterable[type[DecidingKind]]) -> dict[str, list[SeenObject]]:
@@ -182,11 +213,9 @@ def load_policies(request: Request, api: Api | None = None, rows: KeptRows | Non
     A rule that lists a policy by its name means the object: a grant of the service that has its name is left out.
     """
     cluster = request.deployment.cluster
-    here = Q(cluster=None) | Q(cluster=cluster)
-    own = list(Policy.objects.filter(here, Q(uid="", is_active=True) | Q(uid__startswith=UID_PREFIX)).order_by("name"))
+    own, row_of = (rows and rows.policies) or _policy_rows(cluster)
     by_uid = {row.uid: row for row in own if row.uid}
     objects = read_objects(cluster, ApprovalPolicy, api, rows)
-    row_of = _rows_of_objects(cluster) if objects else {}
     of_cluster = [_policy_of_seen(one, row_of.get(one.uid)) for one in objects]
     in_force = settings.PRATIQUE["BUILT_IN_GUARDS"]
     built_in = [(by_uid.get(guard.uid), guard) for guard in BUILT_IN if guard.name in in_force]
@@ -215,20 +244,6 @@ def _built_in_policy(row: Policy, guard: BuiltInGuard, request: Request) -> Load
             is_enforced=True,
         )
     return LoadedPolicy(row.pk, row.version, "", document)
-
-
-class _PolicyRow(NamedTuple):
-    """The row that stands for an object."""
-
-    pk: int
-    version: int
-    name: str
-
-
-def _rows_of_objects(cluster: Cluster) -> dict[str, _PolicyRow]:
-    rows = Policy.objects.filter(cluster=cluster, is_active=True).exclude(uid="").order_by()
-    columns = rows.values_list("uid", "pk", "version", "name")
-    return {uid: _PolicyRow(pk, version, name) for uid, pk, version, name in columns}
 
 
 def _policy_of_seen(seen: SeenObject, row: _PolicyRow | None) -> LoadedPolicy | None:
