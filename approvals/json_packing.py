@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import zlib
 from typing import TYPE_CHECKING, Any
@@ -66,7 +67,13 @@ def _written(value: Any) -> bytes:
 
 
 def _loads(text: str | bytes) -> Any:
+    """What is made has no cycles, and to look for some while a large report is read takes longer than to read it."""
+    was_on = gc.isenabled()
+    gc.disable()
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:  # the same
         return json.loads(text)
+    finally:
+        if was_on:
+            gc.enable()

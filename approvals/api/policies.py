@@ -87,9 +87,6 @@ class PolicyTestViewSet(ClusterScoped):
             raise Http404
         wish = valid(shapes.PolicyTestInput(data=request.data))
         found = services.replay_policy(
-            by=caller_of(request),
-            document=services.read_document(wish["policy"]),
-            clusters=clusters,
-            days=wish["days"],
+            by=caller_of(request), document=services.read_document(wish["policy"]), clusters=clusters, days=wish["days"]
         )
         return Response(shapes.PolicyTestSerializer({"replay": found, "could_not_ask": self.silent_clusters()}).data)

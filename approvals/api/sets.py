@@ -22,7 +22,7 @@ from approvals.selectors.sets import summaries
 from approvals.services import ChangeSet
 
 # `list` would be described as pages of them.
-ONE_DOCUMENT = forced_singular_serializer(shapes.SetSummariesSerializer)  # type: ignore[no-untyped-call]  # it has no types
+ONE_DOCUMENT = forced_singular_serializer(shapes.SetSummariesSerializer)  # type: ignore[no-untyped-call]  # REST framework's base has no types
 NAME = OpenApiParameter("name", str, OpenApiParameter.PATH, description="the value of the label core.rukpak.io/set")
 
 
@@ -64,11 +64,7 @@ class SetViewSet(ClusterScoped):
         found = self._read()
         wish["members"] = {member["request"]: member["subject_digest"] for member in wish["members"]}
         results = services.review_set(
-            by=caller_of(request),
-            clusters=self.clusters(),
-            name=found.name,
-            channel=Review.Channel.REST,
-            **wish,
+            by=caller_of(request), clusters=self.clusters(), name=found.name, channel=Review.Channel.REST, **wish
         )
         return Response(shapes.MemberResultsSerializer({"results": results}).data)
 

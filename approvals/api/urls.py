@@ -45,9 +45,7 @@ def _deciding(kind: type[DecidingKind]) -> list[URLPattern]:
     view = deciding.DecidingViewSet.as_view
     base = {"basename": f"api-{kind.slug}", "of": kind}
     confirm = path(
-        f"{address}/<str:name>/confirm",
-        view({"post": "confirm"}, detail=True, **base),
-        name=f"api-{kind.slug}-confirm",
+        f"{address}/<str:name>/confirm", view({"post": "confirm"}, detail=True, **base), name=f"api-{kind.slug}-confirm"
     )
     return [
         path(address, view(many, detail=False, **base), name=f"api-{kind.slug}-list"),

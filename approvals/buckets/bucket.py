@@ -39,7 +39,7 @@ class Bucket(Storage):
 
     def replace(self, name: str, parts: Iterable[bytes]) -> None:
         """Have `name` hold these bytes: the old ones stay until all of the new ones have been taken."""
-        from boto3.s3.transfer import TransferConfig  # noqa: PLC0415 - loaded where a bucket is used
+        from boto3.s3.transfer import TransferConfig  # noqa: PLC0415 - loaded where a bucket is used: it takes long
 
         one_by_one = TransferConfig(
             multipart_threshold=PART_BYTES,
@@ -131,8 +131,8 @@ class Bucket(Storage):
 
     @contextmanager
     def _worded(self, doing: str, *, is_quick: bool = False) -> Iterator[Any]:
-        from boto3.exceptions import Boto3Error  # noqa: PLC0415 - loaded where a bucket is used
-        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError  # noqa: PLC0415 - the same
+        from boto3.exceptions import Boto3Error  # noqa: PLC0415 - loaded where a bucket is used: it takes long
+        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError  # noqa: PLC0415 - loaded where a bucket is used: it takes long
 
         try:
             yield self._clients.client(is_quick=is_quick)

@@ -19,8 +19,8 @@ POOL_CONNECTIONS = 32
 
 def load() -> None:
     """Import now what the first call would import: for those who are forked later (half a second each)."""
-    import boto3.s3.transfer  # noqa: PLC0415 - loaded where a bucket is used
-    import boto3.session  # noqa: PLC0415, F401 - the same, and only for what the import leaves loaded
+    import boto3.s3.transfer  # noqa: PLC0415 - loaded where a bucket is used: it takes long
+    import boto3.session  # noqa: PLC0415, F401 - takes long; wanted for what the import leaves loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class BucketClients:
             self._clients = None
 
     def _made(self) -> _Clients:
-        from boto3.session import Session  # noqa: PLC0415 - loaded where a bucket is used
+        from boto3.session import Session  # noqa: PLC0415 - loaded where a bucket is used: it takes long
 
         session = Session()
         return _Clients(
@@ -62,7 +62,7 @@ class BucketClients:
         )
 
     def _client(self, session: Any, connect_seconds: int, read_seconds: int, attempts: int) -> Any:
-        from botocore.config import Config  # noqa: PLC0415 - loaded where a bucket is used
+        from botocore.config import Config  # noqa: PLC0415 - loaded where a bucket is used: it takes long
 
         config = Config(
             connect_timeout=connect_seconds,

@@ -58,10 +58,7 @@ class FindingException(DecidingKind):
             initial=str(Severity.DANGEROUS),
         ),
         FormField(
-            "expires",
-            "Ends",
-            "At most a year after the confirmation, such as 2027-03-31T00:00:00Z.",
-            is_required=True,
+            "expires", "Ends", "At most a year after the confirmation, such as 2027-03-31T00:00:00Z.", is_required=True
         ),
     )
 

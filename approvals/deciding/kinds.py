@@ -178,7 +178,8 @@ class SeenObject:
     """An object as it is, and what it said earlier, the oldest first. One that is gone says nothing: `spec` is None.
 
     `authors` are the records of all who ever wrote it, an empty one for somebody unknown. Not `is_seen`: the cluster
-    has it otherwise than the watch saw it last.
+    has it otherwise than the watch saw it last. `text` is the spec as the database has it, by which what was read of it
+    is remembered; "" where that is not worth it.
     """
 
     name: str
@@ -188,3 +189,4 @@ class SeenObject:
     earlier: tuple[EarlierSpec, ...] = ()
     authors: tuple[Mapping[str, Any], ...] = ()
     is_seen: bool = True
+    text: str = ""

@@ -179,7 +179,7 @@ def _starts(schedule: Schedule, year: int, month: int) -> tuple[datetime, ...]:
     zone = ZoneInfo(schedule.zone)
     if not schedule.rule:
         return (_instant(schedule.start, zone),)
-    turn = datetime(year, month, 1)  # noqa: DTZ001 - local, as what it is compared with
+    turn = datetime(year, month, 1)  # noqa: DTZ001 - a local time without a zone, as rrule gives what it is compared with
     first, last = turn - LONGEST - timedelta(days=2), turn + AHEAD + timedelta(days=33)
     found, until = _read_rule(schedule, _later_start(schedule, first))
     near = takewhile(lambda local: local <= last, found.xafter(first, inc=True))

@@ -3,18 +3,22 @@ what their selectors and conditions look at of one request."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Generic, TypeVar
+from functools import lru_cache
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef, Q, prefetch_related_objects
+from django.db.models import Exists, OuterRef, Q, QuerySet, TextField, prefetch_related_objects
+from django.db.models.functions import Cast
 
 from approvals import access, policy
+from approvals.access.caller import POLICY_PREFIX
 from approvals.clock import database_now
 from approvals.deciding.approval_policies import ApprovalPolicy, read_document
 from approvals.deciding.change_windows import ChangeWindow, SelectingWindow, Windows
@@ -30,7 +34,7 @@ from approvals.ledger.deciding import check_runs, confirmations
 from approvals.ledger.pivots import has_requested
 from approvals.models import Cluster, Confirmation, DecidingObject, Policy, Report, Request
 from approvals.policy.built_in import BUILT_IN, UID_PREFIX, BuiltInGuard
-from approvals.policy.document import LoadedPolicy, PolicyDocument, PolicyEffect, Validation
+from approvals.policy.document import COLUMNS, LoadedPolicy, PolicyDocument, PolicyEffect, Validation
 from approvals.policy.expression import ExpressionResult
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
@@ -38,10 +42,11 @@ from provisioner.cluster.client.discovery import ServedResource
 from provisioner.errors import TryLater
 from provisioner.expressions.evaluator import ask
 
-KeptRows = Mapping[str, list[DecidingObject]]  # by kind
 K = TypeVar("K", bound=DecidingKind)
 # Of one kind and cluster. Where there are more, nobody can tell what they say.
 MOST_OBJECTS = 1000
+# So many specs, of at most so many characters, are remembered with what they say: 10 KiB each where all are that long.
+REMEMBERED, MOST_REMEMBERED = 2048, 2000
 # Of processor time, for what the windows of a cluster say. What was worked out is remembered, so the next look goes on.
 WINDOWS_SECONDS = 0.7
 TOO_SLOW = "to work out the windows before it took too long, and it is read when the request is looked at again"
@@ -52,21 +57,103 @@ DEFAULT_HOST, HUB_NAMES = "docker.io", ("index.docker.io", "registry-1.docker.io
 LEAST_AWAY = timedelta(minutes=5)
 
 
+class _PolicyRow(NamedTuple):
+    """The row that stands for an object."""
+
+    pk: int
+    version: int
+    name: str
+
+
+class _PolicyRows(NamedTuple):
+    """Policies of the service and built-in guards, and what stands for each object, by its uid."""
+
+    own: list[Policy]
+    of_objects: dict[str, _PolicyRow]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRows:
+    """Our rows of one cluster, as objects by kind; the rows themselves of those that need people, with these.
+
+    `policies` were read before the objects: what an earlier spec approves must not get the version of a later one.
+    """
+
+    policies: _PolicyRows | None
+    seen: Mapping[str, list[SeenObject]]
+    confirmed: Sequence[DecidingObject]
+
+
 def kept_rows(cluster: Cluster, kinds: Collection[type[DecidingKind]]) -> KeptRows:
     """Our rows of several kinds by one query; of a kind that needs people those that somebody has confirmed."""
     of_all, of_confirmed = ([kind.kind for kind in kinds if kind.needs_people is needs] for needs in (False, True))
     is_confirmed = Q(Exists(Confirmation.objects.filter(object=OuterRef("pk"))), kind__in=of_confirmed, gone_at=None)
-    rows = DecidingObject.objects.filter(Q(kind__in=of_all) | is_confirmed, cluster=cluster)
-    found: dict[str, list[DecidingObject]] = {kind.kind: [] for kind in kinds}
-    for row in rows.order_by("name", "uid"):
-        found[row.kind].append(row)
-    prefetch_related_objects([row for kind in of_confirmed for row in found[kind]], "confirmations")
+    policies = _policy_rows(cluster) if ApprovalPolicy in kinds else None
+    rows = DecidingObject.objects.filter(cluster=cluster).order_by("name", "uid")
+    seen = _list_seen(rows.filter(Q(kind__in=of_all) | is_confirmed), kinds)
+    uids = [each.uid for kind in of_confirmed for each in seen[kind]]
+    confirmed = rows.filter(uid__in=uids, gone_at=None).prefetch_related("confirmations") if uids else ()
+    return KeptRows(policies, seen, tuple(confirmed))
+
+
+def _policy_rows(cluster: Cluster) -> _PolicyRows:
+    in_use = Q(cluster=None) | Q(cluster=cluster), Q(is_active=True) | Q(uid__startswith=UID_PREFIX)
+    found, own = _PolicyRows([], {}), list[int]()
+    for pk, uid, version, name in Policy.objects.filter(*in_use).values_list("pk", "uid", "version", "name"):
+        if uid and not uid.startswith(UID_PREFIX):
+            found.of_objects[uid] = _PolicyRow(pk, version, name)
+        else:
+            own.append(pk)
+    return found._replace(own=list(Policy.objects.filter(pk__in=own).order_by("name"))) if own else found
+
+
+def _list_seen(rows: QuerySet[DecidingObject], kinds: Iterable[type[DecidingKind]]) -> dict[str, list[SeenObject]]:
+    """There may be thousands, so that they are not made into instances: that takes longer than to judge them."""
+    found: dict[str, list[SeenObject]] = {kind.kind: [] for kind in kinds}
+    texts = {f"{column}_text": Cast(column, TextField()) for column in ("spec", "authors", "earlier_specs")}
+    for kind, *values in rows.annotate(**texts).values_list("kind", "name", "uid", "changed_at", "gone_at", *texts):
+        found[kind].append(_seen_of(*values))
     return found
+
+
+def _seen_of(
+    name: str, uid: str, changed_at: datetime, gone_at: datetime | None, text: str, authors: str, earlier: str
+) -> SeenObject:
+    spec = _decode(text)
+    past = tuple(EarlierSpec(one["spec"], datetime.fromisoformat(one["until"])) for one in _decode(earlier))
+    if gone_at is not None:
+        return SeenObject(name, uid, None, gone_at, (*past, EarlierSpec(spec, gone_at)))
+    known = text if len(text) <= MOST_REMEMBERED else ""
+    return SeenObject(name, uid, spec, changed_at, past, tuple(_decode(authors)), text=known)
+
+
+def _decode(text: str) -> Any:
+    return _decoded(text) if len(text) <= MOST_REMEMBERED else json.loads(text)
+
+
+_decoded = lru_cache(maxsize=REMEMBERED)(json.loads)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _read_policy(name: str, text: str) -> tuple[PolicyDocument, str]:
+    return read_document(name, _decode(text))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _read_kind(kind: type[DecidingKind], text: str) -> tuple[Any, str]:
+    return kind.read(_decode(text))
+
+
+def read_objects(
+    cluster: Cluster, kind: type[DecidingKind], api: Api | None = None, rows: KeptRows | None = None
+) -> tuple[SeenObject, ...]:
+    """As they are in the cluster now; without `api` as the watch saw them last, which `rows` may hold already."""
+    return live_objects(cluster, kind, api) if api else seen_objects(cluster, kind, rows)
 
 
 def seen_objects(cluster: Cluster, kind: type[DecidingKind], rows: KeptRows | None = None) -> tuple[SeenObject, ...]:
     """As the watch saw them last, with those that are gone and may still matter. Raises TooManyRules."""
-    return tuple(_seen(row) for row in _rows(cluster, kind, rows))
+    return tuple(_rows(cluster, kind, rows))
 
 
 def live_objects(cluster: Cluster, kind: type[DecidingKind], api: Api) -> tuple[SeenObject, ...]:
@@ -79,13 +166,14 @@ def live_objects(cluster: Cluster, kind: type[DecidingKind], api: Api) -> tuple[
     if len(live) > MOST_OBJECTS:
         raise _too_many(kind)
     now, found = database_now(), list[SeenObject]()
-    for row in _rows(cluster, kind):
-        obj, known = live.pop(row.uid, None), _seen(row)
+    for known in _rows(cluster, kind):
+        obj = live.pop(known.uid, None)
         spec = dict(obj.get("spec") or {}) if obj else None
-        if spec != known.spec:  # the watch has not seen that yet
+        if spec == known.spec:
+            found.append(known)
+        else:  # the watch has not seen that yet
             before = (*known.earlier, EarlierSpec(known.spec, now)) if known.spec is not None else known.earlier
-            known = SeenObject(known.name, known.uid, spec, now, before, is_seen=False)
-        found.append(known)
+            found.append(SeenObject(known.name, known.uid, spec, now, before, is_seen=False))
     found += [_live(obj, now) for obj in live.values()]
     return tuple(sorted(found, key=lambda one: (one.name, one.uid)))
 
@@ -100,19 +188,12 @@ def _resource_of(cluster: Cluster, kind: type[DecidingKind], api: Api) -> Served
     return resource
 
 
-def _rows(cluster: Cluster, kind: type[DecidingKind], rows: KeptRows | None = None) -> list[DecidingObject]:
-    ours = DecidingObject.objects.filter(cluster=cluster, kind=kind.kind).defer("status", "labels", "writers")
-    found = rows[kind.kind] if rows else list(ours.order_by("name", "uid"))
-    if sum(row.gone_at is None for row in found) > MOST_OBJECTS:
+def _rows(cluster: Cluster, kind: type[DecidingKind], rows: KeptRows | None = None) -> list[SeenObject]:
+    ours = DecidingObject.objects.filter(cluster=cluster, kind=kind.kind).order_by("name", "uid")
+    found = (rows.seen if rows else _list_seen(ours, [kind]))[kind.kind]
+    if sum(seen.spec is not None for seen in found) > MOST_OBJECTS:
         raise _too_many(kind)
     return found
-
-
-def _seen(row: DecidingObject) -> SeenObject:
-    earlier = tuple(EarlierSpec(one["spec"], datetime.fromisoformat(one["until"])) for one in row.earlier_specs)
-    if row.gone_at is None:
-        return SeenObject(row.name, row.uid, row.spec, row.changed_at, earlier, tuple(row.authors))
-    return SeenObject(row.name, row.uid, None, row.gone_at, (*earlier, EarlierSpec(row.spec, row.gone_at)))
 
 
 def _live(obj: Mapping[str, Any], now: datetime) -> SeenObject:
@@ -132,12 +213,10 @@ def load_policies(request: Request, api: Api | None = None, rows: KeptRows | Non
     A rule that lists a policy by its name means the object: a grant of the service that has its name is left out.
     """
     cluster = request.deployment.cluster
-    here = Q(cluster=None) | Q(cluster=cluster)
-    in_use = Q(is_active=True) | Q(uid__startswith=UID_PREFIX)
-    own = list(Policy.objects.filter(here & in_use).order_by("name"))
+    own, row_of = (rows and rows.policies) or _policy_rows(cluster)
     by_uid = {row.uid: row for row in own if row.uid}
-    objects = live_objects(cluster, ApprovalPolicy, api) if api else seen_objects(cluster, ApprovalPolicy, rows)
-    of_cluster = [_policy_of_seen(one, by_uid.get(one.uid)) for one in objects]
+    objects = read_objects(cluster, ApprovalPolicy, api, rows)
+    of_cluster = [_policy_of_seen(one, row_of.get(one.uid)) for one in objects]
     in_force = settings.PRATIQUE["BUILT_IN_GUARDS"]
     built_in = [(by_uid.get(guard.uid), guard) for guard in BUILT_IN if guard.name in in_force]
     taken = {loaded.document.name for loaded in of_cluster if loaded}
@@ -167,14 +246,14 @@ def _built_in_policy(row: Policy, guard: BuiltInGuard, request: Request) -> Load
     return LoadedPolicy(row.pk, row.version, "", document)
 
 
-def _policy_of_seen(seen: SeenObject, row: Policy | None) -> LoadedPolicy | None:
+def _policy_of_seen(seen: SeenObject, row: _PolicyRow | None) -> LoadedPolicy | None:
     """None of one that is gone. One of which the watch has not seen that it was deleted is there, and not in force."""
     spec = seen.spec if seen.spec is not None or row is None else seen.earlier[-1].spec
     if spec is None:
         return None
-    document, problem = read_document(seen.name, spec)
+    document, problem = _read_policy(seen.name, seen.text) if seen.text else read_document(seen.name, spec)
     document = document if seen.spec is not None else replace(document, is_enforced=False)
-    key, identity = (row.pk, access.policy_identity(row).username) if row else (0, "")
+    key, identity = (row.pk, f"{POLICY_PREFIX}{row.name}") if row else (0, "")
     version = row.version if row and seen.is_seen else 0
     is_known = seen.is_seen and bool(seen.authors) and all(seen.authors)
     return LoadedPolicy(key, version, identity, document, seen.authors, (), is_known, problem)
@@ -182,14 +261,14 @@ def _policy_of_seen(seen: SeenObject, row: Policy | None) -> LoadedPolicy | None
 
 def policy_of_object(seen: DecidingObject, row: Policy) -> LoadedPolicy | None:
     """An ApprovalPolicy as it was seen last, with the row that stands for it; None where it is gone."""
-    return _policy_of_seen(_seen(seen), row)
+    gone_at, texts = seen.gone_at, (json.dumps(value) for value in (seen.spec, seen.authors, seen.earlier_specs))
+    known = _seen_of(seen.name, seen.uid, seen.changed_at, gone_at, *texts)
+    return _policy_of_seen(known, _PolicyRow(row.pk, row.version, row.name))
 
 
 def policy_of_row(row: Policy) -> LoadedPolicy:
     """A policy of the service, wherever it is in force. Who saved it is known by name, and by their account."""
-    columns = ("name", "kind", "mode", "names", "labels", "expression", "message", "allows_known_powers")
-    said = {column: getattr(row, column) for column in columns}
-    document = PolicyDocument.of_columns({**said, "cluster": ""})
+    document = PolicyDocument.of_columns({"cluster": "", **{column: getattr(row, column) for column in COLUMNS}})
     authors = (*row.writers, row.author_known_as, row.editor_known_as)
     accounts = tuple(key for key in (row.author_id, row.editor_id) if key)
     return LoadedPolicy(row.pk, row.version, access.policy_identity(row).username, document, authors, accounts)
@@ -293,15 +372,15 @@ def list_selecting(
     What cannot be read selects by what can be read of its selector, and what has a `when` that cannot be evaluated
     selects (S14).
     """
-    specs = list[tuple[SeenObject, Mapping[str, Any], datetime | None]]()
+    specs = list[tuple[SeenObject, Mapping[str, Any], str, datetime | None]]()
     for seen in objects:
-        specs += [(seen, one.spec, one.until) for one in seen.earlier if since and one.until > since]
-        specs += [(seen, seen.spec, None)] if seen.spec is not None else []
+        specs += [(seen, one.spec, "", one.until) for one in seen.earlier if since and one.until > since]
+        specs += [(seen, seen.spec, seen.text, None)] if seen.spec is not None else []
     if not specs:
         return []
     about, found = selected_by(request, report), list[Selecting[K]]()
-    for seen, spec, until in specs:
-        parsed, problem = kind.read(spec)
+    for seen, spec, text, until in specs:
+        parsed, problem = _read_kind(kind, text) if text else kind.read(spec)
         selector = parsed.selector if parsed else kind.read_selector(spec)
         if selector.selects(about):
             is_sure = selector.selects(about, by_every_label_set=True)
@@ -368,7 +447,8 @@ def read_exceptions(
     where the cluster does not answer.
     """
     cluster, now = request.deployment.cluster, database_now()
-    rows = (kept or kept_rows(cluster, [FindingException]))[FindingException.kind]
+    confirmed = (kept or kept_rows(cluster, [FindingException])).confirmed
+    rows = [row for row in confirmed if row.kind == FindingException.kind]
     if rows and api:
         live = {one.uid: one.spec for one in live_objects(cluster, FindingException, api)}
         rows = [row for row in rows if live.get(row.uid) == row.spec]

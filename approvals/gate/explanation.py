@@ -14,7 +14,7 @@ from django.db.models import F
 
 from approvals import policy
 from approvals.access.sight import ReportSight, Sight, exists, is_in_the_way, is_secret
-from approvals.gate.policies import facts_of, is_destructive, says_what_is_judged
+from approvals.gate.policies import JudgedFinding, facts_of, is_destructive, says_what_is_judged
 from approvals.models import Policy, PolicyEvaluation, Report, Request, Review
 from approvals.policy.explanation import ReaderFacts, TermValue, value_terms
 from approvals.policy.terms import ExpressionTerms, is_only_indexed, keep_checked, split_terms
@@ -80,11 +80,12 @@ def reader_facts(
     sight: ReportSight,
     asked_by: Collection[ExpressionTerms],
     accepted: Collection[str] = (),
+    public: Iterable[JudgedFinding] | None = None,
 ) -> ReaderFacts:
     """Those of the facts that expressions ask about which a reader may know; what is hidden is so whether or not it
-    holds anything."""
+    holds anything. `public` as for `facts_of`."""
     wanted = {name for terms in asked_by for name in terms.whole.reads}
-    facts, hidden = dict(facts_of(request, report, accepted)), dict[str, str]()
+    facts, hidden = facts_of(request, report, accepted, wanted=wanted, public=public), dict[str, str]()
     actions, findings = report.body["plan"]["actions"], report.body["findings"]
 
     def hide(names: Collection[str], words: str, is_hidden: Callable[[], bool]) -> None:

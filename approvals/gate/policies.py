@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from django.db.models import Exists, OuterRef, prefetch_related_objects
 
@@ -19,6 +20,7 @@ from approvals.ledger import labels
 from approvals.ledger.pivots import unknown_writes
 from approvals.models import Finding, PolicyEvaluation, Report, Request, Review, Revision
 from approvals.policy.document import LoadedPolicy, Validation
+from approvals.policy.expression import FACTS
 from approvals.selectors.pages import depending
 from provisioner.expressions import ExpressionAnswer, ExpressionOutcome
 from provisioner.expressions.evaluator import ask, limited
@@ -64,7 +66,8 @@ def guards_of(
         if finding.fingerprint in accepted.fingerprints
         and not policy.why_not_waivable(rule=finding.rule, severity=finding.severity)
     }
-    facts = {**facts_of(request, report, waived), "approvals": accepted.approvals}
+    facts = facts_of(request, report, waived, wanted=FACTS.keys() - {"approvals"})
+    facts = {**facts, "approvals": accepted.approvals}
     judge = partial(_judge_guard, report)
     said, found = _judge_each(guards, request, facts, judge, _OF_GUARDS), []
     for guard, (result, words) in zip(guards, said, strict=True):
@@ -100,60 +103,72 @@ def _policy_facts(loaded: LoadedPolicy, result: str, words: str, *, has_approved
     )
 
 
-def facts_of(request: Request, report: Report, accepted: Collection[str] = ()) -> policy.Facts:
-    """The documented facts (approvals.policy.FACTS) of one report, without the findings `accepted` by fingerprint."""
+class JudgedFinding(NamedTuple):
+    """What facts are made of, of a finding: its columns."""
+
+    rule: str
+    severity: str
+    fingerprint: str
+    is_new: bool
+
+
+def facts_of(
+    request: Request,
+    report: Report,
+    accepted: Collection[str] = (),
+    *,
+    wanted: Collection[str] = FACTS,
+    public: Iterable[JudgedFinding] | None = None,
+) -> policy.Facts:
+    """The documented facts of one report that are `wanted`, without the findings `accepted` by fingerprint. `public`
+    are its rows, where they were read already."""
+    rows = report.findings.all() if public is None else public
+    everything = [JudgedFinding(row.rule, row.severity, row.fingerprint, row.is_new) for row in rows]
     # What someone else's object holds is hidden from people who may not get it, not from policies.
-    private = [
-        Finding(
-            rule=hidden["rule"],
-            section=hidden["section"],
-            severity=hidden["severity"],
-            message=hidden["message"],
-            fingerprint=hidden["fingerprint"],
-            is_new=hidden["isNew"],
-        )
-        for hidden in private_to_judge(report.body)
-    ]
-    everything = [*report.findings.all(), *private]
-    waived_ones = [finding for finding in everything if finding.fingerprint in accepted]
+    columns = itemgetter("rule", "severity", "fingerprint", "isNew")
+    everything += [JudgedFinding(*columns(record)) for record in private_to_judge(report.body)]
+    waived = [finding for finding in everything if finding.fingerprint in accepted]
     findings = [finding for finding in everything if finding.fingerprint not in accepted]
     new = [finding for finding in findings if finding.is_new]
-    touched = [action for action in report.body["plan"]["actions"] if action["action"] != Action.NONE]
-    open_ones = depending(report)
-    fields = _unjudged(report, accepted)
-    return {
-        "worst": _worst(findings),
-        "worst_new": _worst(new),
-        "severities": _counts(Severity, (finding.severity for finding in findings)),
-        "new_severities": _counts(Severity, (finding.severity for finding in new)),
-        "worst_new_proved": _worst(finding for finding in new if finding.fingerprint not in open_ones),
-        "depends_on_objects": _counts(Severity, (it.severity for it in findings if it.fingerprint in open_ones)),
-        "new_depends_on_objects": _counts(Severity, (it.severity for it in new if it.fingerprint in open_ones)),
-        "rules": _rules(report, findings),
-        "new_rules": _rules(report, new),
-        "unjudged": len(fields),
-        "unjudged_paths": sorted(set(fields)),
-        "approvals": count_approvals(request),
-        "written_secrets": sum(finding.rule == WRITTEN_UNSEEN for finding in findings),
-        "waived": len(waived_ones),
-        "waived_severities": _counts(Severity, (finding.severity for finding in waived_ones)),
-        "waived_rules": _rules(report, waived_ones),
-        "actions": _counts(
-            Action, (action["action"] for action in report.body["plan"]["actions"] if not action.get("returnsAs"))
+    actions = report.body["plan"]["actions"]
+    touched = [action for action in actions if action["action"] != Action.NONE]
+    open_ones, fields = cache(partial(depending, report)), cache(partial(_unjudged, report, accepted))
+    make: dict[str, Callable[[], Any]] = {
+        "worst": lambda: _worst(findings),
+        "worst_new": lambda: _worst(new),
+        "severities": lambda: _counts(Severity, (finding.severity for finding in findings)),
+        "new_severities": lambda: _counts(Severity, (finding.severity for finding in new)),
+        "worst_new_proved": lambda: _worst(finding for finding in new if finding.fingerprint not in open_ones()),
+        "depends_on_objects": lambda: _counts(
+            Severity, (finding.severity for finding in findings if finding.fingerprint in open_ones())
         ),
-        "kinds": sorted({_kind(action["ref"]) for action in touched}),
-        "namespaces": sorted({action["ref"]["namespace"] for action in touched if action["ref"]["namespace"]}),
-        "purpose": request.purpose,
-        "name": request.deployment.name,
-        "labels": {str(key): str(value) for key, value in request.labels.items()},
-        "cluster": request.deployment.cluster.name,
-        "is_first": request.from_revision_id is None,
-        "requester_known": request.is_requester_known,
-        "requesters": sorted(person["username"] for person in request.requesters),
-        "change_reason": request.change_reason,
-        "change_ticket": request.change_ticket,
-        "sources": sorted(f"{pin['kind']}:{pin['reference']}" for pin in request.pins),
+        "new_depends_on_objects": lambda: _counts(
+            Severity, (finding.severity for finding in new if finding.fingerprint in open_ones())
+        ),
+        "rules": lambda: _rules(report, findings),
+        "new_rules": lambda: _rules(report, new),
+        "unjudged": lambda: len(fields()),
+        "unjudged_paths": lambda: sorted(set(fields())),
+        "approvals": lambda: count_approvals(request),
+        "written_secrets": lambda: sum(finding.rule == WRITTEN_UNSEEN for finding in findings),
+        "waived": lambda: len(waived),
+        "waived_severities": lambda: _counts(Severity, (finding.severity for finding in waived)),
+        "waived_rules": lambda: _rules(report, waived),
+        "actions": lambda: _counts(Action, (action["action"] for action in actions if not action.get("returnsAs"))),
+        "kinds": lambda: sorted({_kind(action["ref"]) for action in touched}),
+        "namespaces": lambda: sorted({action["ref"]["namespace"] for action in touched if action["ref"]["namespace"]}),
+        "purpose": lambda: request.purpose,
+        "name": lambda: request.deployment.name,
+        "labels": lambda: {str(key): str(value) for key, value in request.labels.items()},
+        "cluster": lambda: request.deployment.cluster.name,
+        "is_first": lambda: request.from_revision_id is None,
+        "requester_known": lambda: request.is_requester_known,
+        "requesters": lambda: sorted(person["username"] for person in request.requesters),
+        "change_reason": lambda: request.change_reason,
+        "change_ticket": lambda: request.change_ticket,
+        "sources": lambda: sorted(f"{pin['kind']}:{pin['reference']}" for pin in request.pins),
     }
+    return {name: make[name]() for name in wanted if name in make}
 
 
 def worst_new_of(report: Report) -> str:
@@ -168,12 +183,12 @@ def count_approvals(request: Request) -> int:
     return sum(not is_by_machine(row) for row in given.select_related("user"))
 
 
-def _worst(findings: Iterable[Finding]) -> str:
+def _worst(findings: Iterable[JudgedFinding]) -> str:
     ranks = {str(severity): severity.rank for severity in Severity}
     return min((finding.severity for finding in findings), key=ranks.__getitem__, default=str(Severity.SAFE))
 
 
-def _rules(report: Report, findings: Collection[Finding]) -> list[str]:
+def _rules(report: Report, findings: Collection[JudgedFinding]) -> list[str]:
     """The rules of findings, with those that are said under another one (decision 0057): policies know them by name."""
     kept = {finding.fingerprint for finding in findings}
     kept_records = [record for record in report.body["findings"] if record["fingerprint"] in kept]
@@ -248,6 +263,7 @@ class _Evaluation:
     ):
         self.facts = facts
         self._found: dict[str, ExpressionAnswer] = {}
+        self._results: dict[str, policy.ExpressionResult] = {}
         self._unselected = {id(loaded): why_not_selected(loaded, request) for loaded in policies}
         judged = [one for one in policies if is_asked and not one.problem and not self.why_not_selected(one)]
         self.ask(condition.expression for loaded in judged for condition in loaded.document.match_conditions)
@@ -263,7 +279,9 @@ class _Evaluation:
             self._found[text] = ask(policy.POLICY, [text], self.facts)[0] if is_cut_short else answer
 
     def result_of(self, text: str) -> policy.ExpressionResult:
-        return policy.answer(text, self.facts, policy.POLICY, self._found[text])
+        if text not in self._results:
+            self._results[text] = policy.answer(text, self.facts, policy.POLICY, self._found[text])
+        return self._results[text]
 
 
 def _judge_guard(report: Report, loaded: LoadedPolicy, evaluation: _Evaluation) -> tuple[Result, str]:

@@ -30,11 +30,10 @@ from approvals.gate.deciding_objects import (
     KeptRows,
     checks_of,
     kept_rows,
-    live_objects,
     load_policies,
     read_exceptions,
+    read_objects,
     read_windows,
-    seen_objects,
 )
 from approvals.gate.deletions import Slowly
 from approvals.gate.facts import (
@@ -104,14 +103,14 @@ def deciding(request: Request) -> GateFacts:
     facts, report = _facts(GateQuestion.DECIDE, request), policies.reviewed_report(request)
     reach = partial(connect, request.deployment.cluster)
     rows = kept_rows(request.deployment.cluster, DECIDE_BY)
-    every_policy, rules = _policies(request, None, rows), seen_rules(request, report, reach, rows)
+    every_policy, rules = _policies(request, None, rows), read_rules(request, report, None, rows)
     is_vouching = rights.needs_vouching(request)
     return replace(
         facts,
         **_reviewed(request, report, None, every_policy, rules, rows, is_vouching=is_vouching),
         grants=_of_policies(every_policy, partial(policies.grants_of, request, report)),
         rules=rules,
-        checks=_checks(request, report, rows=rows),
+        checks=_checks(request, report, None, rows),
         too_old=_too_old(request),
         read_unattended=_read_unattended(request),
         unreviewed=deletions.by_report(request, reach),
@@ -130,7 +129,7 @@ def approved(
         loaded = load()
     subject = subject_of(request, content_digest=loaded.content.digest)
     report = policies.reviewed_report(request)
-    every_policy, rules = _policies(request, api), _live_rules(request, report, api)
+    every_policy, rules = _policies(request, api), read_rules(request, report, api)
     facts = replace(
         _facts(GateQuestion.PLAN, request),
         cluster_uid=live_spec.cluster_uid(request, asked.cluster_uid.result()),
@@ -142,7 +141,7 @@ def approved(
         approved=_record(lambda: _approved_subjects(request)),
         **_reviewed(request, report, api, every_policy, rules, is_vouching=rights.needs_vouching(request)),
         rules=rules,
-        checks=_checks(request, report, api=api),
+        checks=_checks(request, report, api),
         unreviewed=deletions.by_records(request),
         unmet=learn(partial(unmet_words, request, api), may_be_final=True),
         windows=_windows(request, api),
@@ -228,12 +227,8 @@ def creating(revision: Revision, api: Api) -> GateFacts:
     """Before what was left out is created: a first write, so reviewers and guards are asked as well."""
     request = revision.request
     report = policies.reviewed_report(request)
-    rules = _live_rules(request, report, api)
-    people = {
-        **_people(request, report, api, rules),
-        "rules": rules,
-        "read_unattended": _read_unattended(request),
-    }
+    rules = read_rules(request, report, api)
+    people = {**_people(request, report, api, rules), "rules": rules, "read_unattended": _read_unattended(request)}
     return replace(correcting(revision, api), question=GateQuestion.CREATE, **people)
 
 
@@ -290,6 +285,10 @@ def _record(read: Callable[[], Any]) -> Known[Any]:
     return Known(read(), database_now(), How.RECORDS)
 
 
+def _how(api: Api | None) -> How:
+    return How.CLUSTER if api else How.RECORDS
+
+
 def _windows(request: Request, api: Api) -> Fact[Windows]:
     return learn(partial(read_windows, request, api))
 
@@ -317,7 +316,7 @@ def _people(
 
 def _policies(request: Request, api: Api | None, rows: KeptRows | None = None) -> Fact[tuple[LoadedPolicy, ...]]:
     """Those of the cluster as it has them now, which a copy of ours may be late of; without `api` as we saw them."""
-    return learn(partial(load_policies, request, api, rows), how=How.CLUSTER if api else How.RECORDS)
+    return learn(partial(load_policies, request, api, rows), how=_how(api))
 
 
 def _reviewed(
@@ -334,57 +333,44 @@ def _reviewed(
     `api` these are as the watch saw them last. Once applying has begun no `rules` are asked (decision 0091)."""
     given = rights.reviews_of(request, every_policy, is_vouching=is_vouching)
     reviews = _record(lambda: with_lapses(given, rules, oldest_carried(request)) if rules else given)
-    exceptions = learn(partial(read_exceptions, request, report, api, rows), how=How.CLUSTER if api else How.RECORDS)
+    exceptions = learn(partial(read_exceptions, request, report, api, rows), how=_how(api))
     left = with_exceptions(accepted(reviews.value), exceptions)
     guards = _of_policies(every_policy, lambda known: policies.guards_of(request, report, left, known))
     return {"reviews": reviews, "exceptions": exceptions, "guards": guards}
 
 
 def _of_policies(
-    every_policy: Fact[tuple[LoadedPolicy, ...]],
-    ask: Callable[[tuple[LoadedPolicy, ...]], tuple[PolicyFacts, ...]],
+    every_policy: Fact[tuple[LoadedPolicy, ...]], ask: Callable[[tuple[LoadedPolicy, ...]], tuple[PolicyFacts, ...]]
 ) -> Fact[tuple[PolicyFacts, ...]]:
     """What policies say; where nobody could find out which there are, nobody knows that either."""
     return every_policy if isinstance(every_policy, Unknown) else _record(lambda: ask(every_policy.value))
 
 
-def seen_rules(
-    request: Request, report: Report, reach: Callable[[], Api], rows: KeptRows | None = None
+def read_rules(
+    request: Request, report: Report, api: Api | None, rows: KeptRows | None = None
 ) -> Fact[tuple[RuleFacts, ...]]:
-    """The ApprovalRules as the watch saw them last: what follows is looked at again before anything is applied."""
+    """The ApprovalRules as they are now; without `api` as the watch saw them last, which is looked at again before
+    anything is applied."""
 
     def read() -> tuple[RuleFacts, ...]:
-        return rules_of(request, report, seen_objects(request.deployment.cluster, ApprovalRule, rows), reach)
+        return rules_of(request, report, read_objects(request.deployment.cluster, ApprovalRule, api, rows), api)
 
-    return learn(read, how=How.RECORDS)
+    return learn(read, how=_how(api))
 
 
 def rules_now(request: Request) -> tuple[RuleNeeds, ...]:
     """What ApprovalRules need of a request that nobody has decided on yet; () where that could not be found out."""
-    report, reach = policies.reviewed_report(request), partial(connect, request.deployment.cluster)
-    return standings(replace(_facts(GateQuestion.DECIDE, request), rules=seen_rules(request, report, reach)))
-
-
-def _live_rules(request: Request, report: Report, api: Api) -> Fact[tuple[RuleFacts, ...]]:
-    """As they are in the cluster at this moment."""
-
-    def read() -> tuple[RuleFacts, ...]:
-        return rules_of(request, report, live_objects(request.deployment.cluster, ApprovalRule, api), lambda: api)
-
-    return learn(read)
+    rules = read_rules(request, policies.reviewed_report(request), None)
+    return standings(replace(_facts(GateQuestion.DECIDE, request), rules=rules))
 
 
 def _checks(
-    request: Request, report: Report, *, rows: KeptRows | None = None, api: Api | None = None
+    request: Request, report: Report, api: Api | None, rows: KeptRows | None = None
 ) -> Fact[tuple[SelectedCheck, ...]]:
-    """The ExternalChecks as the watch saw them last, or with `api` as they are at this moment."""
-    cluster = request.deployment.cluster
-
     def read() -> tuple[SelectedCheck, ...]:
-        found = live_objects(cluster, ExternalCheck, api) if api else seen_objects(cluster, ExternalCheck, rows)
-        return checks_of(request, report, found)
+        return checks_of(request, report, read_objects(request.deployment.cluster, ExternalCheck, api, rows))
 
-    return learn(read, how=How.CLUSTER if api else How.RECORDS)
+    return learn(read, how=_how(api))
 
 
 def _requesters(request: Request, reads: Iterable[ObjectRef]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -11,6 +11,7 @@ from itertools import groupby
 from django.conf import settings
 
 from approvals import access
+from approvals.access.port import connect
 from approvals.clock import database_now
 from approvals.deciding.approval_rules import ApprovalRule
 from approvals.deciding.kinds import SeenObject
@@ -23,10 +24,8 @@ from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import UnknownKind
 
 
-def rules_of(
-    request: Request, report: Report, objects: Iterable[SeenObject], reach: Callable[[], Api]
-) -> tuple[RuleFacts, ...]:
-    """`reach` is called where a rule names ClusterRoles: who holds them is read in the cluster."""
+def rules_of(request: Request, report: Report, objects: Iterable[SeenObject], api: Api | None) -> tuple[RuleFacts, ...]:
+    """Where a rule names ClusterRoles, who holds them is read in the cluster, which is connected to without `api`."""
     since = min(request.created_at, oldest_carried(request))
     selecting = list_selecting(ApprovalRule, request, report, objects, since=since)
     waited, found = database_now() - report.computed_at, list[RuleFacts]()
@@ -43,7 +42,7 @@ def rules_of(
             if each.until is None:
                 facts = replace(facts, rule=rule, problem=each.problem, note=each.doubt, is_sure=each.is_sure)
         found.append(facts)
-    return _with_people(request, found, reach)
+    return _with_people(request, found, api)
 
 
 def oldest_carried(request: Request) -> datetime:
@@ -52,7 +51,7 @@ def oldest_carried(request: Request) -> datetime:
     return request.without_hold(database_now()) - timedelta(hours=settings.PRATIQUE["REQUEST_HOURS"])
 
 
-def _with_people(request: Request, found: list[RuleFacts], reach: Callable[[], Api]) -> tuple[RuleFacts, ...]:
+def _with_people(request: Request, found: list[RuleFacts], api: Api | None) -> tuple[RuleFacts, ...]:
     """With who holds the ClusterRoles that they name, and the groups of which nobody is known to be a member."""
     parts = [part for facts in found for rule in facts.rules for part in rule.require]
     groups, roles = (
@@ -61,7 +60,7 @@ def _with_people(request: Request, found: list[RuleFacts], reach: Callable[[], A
     )
     known = KubernetesIdentity.objects.filter(cluster=request.cluster_id, user__is_active=True)
     unknown = groups - {group for has in known.values_list("groups", flat=True) for group in has} if groups else groups
-    holders = learn(partial(_holders_of, request.deployment.cluster, reach, roles)) if roles else None
+    holders = learn(partial(_holders_of, request.deployment.cluster, api, roles)) if roles else None
 
     def about(facts: RuleFacts) -> RuleFacts:
         parts = facts.rule.require if facts.rule else ()
@@ -72,10 +71,10 @@ def _with_people(request: Request, found: list[RuleFacts], reach: Callable[[], A
     return tuple(map(about, found))
 
 
-def _holders_of(cluster: Cluster, reach: Callable[[], Api], roles: Collection[str]) -> Mapping[str, frozenset[str]]:
+def _holders_of(cluster: Cluster, api: Api | None, roles: Collection[str]) -> Mapping[str, frozenset[str]]:
     """Who holds each of these ClusterRoles in the whole cluster, as `User NAME` and `Group NAME`; a deputy until the
     end."""
-    api = reach()
+    api = api or connect(cluster)
     resource = api.resource_of(RBAC_GROUP, "v1", "ClusterRoleBinding")
     if resource is None:
         raise UnknownKind("the cluster serves no ClusterRoleBinding")

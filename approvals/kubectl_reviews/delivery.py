@@ -38,14 +38,7 @@ from approvals.kubectl_reviews.review_rules import (
 from approvals.ledger.rounds import ASKED_AGAIN, LABELS_CHANGED
 from approvals.lifecycle import State
 from approvals.locks import for_change
-from approvals.models import (
-    AuthorAdmission,
-    Cluster,
-    KubectlReview,
-    Request,
-    Review,
-    ReviewAdmission,
-)
+from approvals.models import AuthorAdmission, Cluster, KubectlReview, Request, Review, ReviewAdmission
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import ClusterError, InvalidObject, PratiqueError, PreconditionFailed, TryLater

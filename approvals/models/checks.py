@@ -71,7 +71,7 @@ class CheckRun(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["send_at"], condition=models.Q(send_at__isnull=False), name="check_run_to_send"),
+            models.Index(fields=["send_at"], condition=models.Q(send_at__isnull=False), name="check_run_to_send")
         ]
 
     def __str__(self) -> str:

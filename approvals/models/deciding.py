@@ -49,9 +49,7 @@ class DecidingObject(models.Model):
                 name="deciding_name_once_per_cluster",
             ),
         ]
-        indexes = [
-            models.Index(fields=["show_at"], condition=models.Q(show_at__isnull=False), name="deciding_to_show"),
-        ]
+        indexes = [models.Index(fields=["show_at"], condition=models.Q(show_at__isnull=False), name="deciding_to_show")]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
@@ -75,9 +73,7 @@ class Confirmation(models.Model):
 
     class Meta:
         ordering = ["pk"]
-        constraints = [
-            models.UniqueConstraint(fields=["object", "digest", "user"], name="one_confirmation_per_person"),
-        ]
+        constraints = [models.UniqueConstraint(fields=["object", "digest", "user"], name="one_confirmation_per_person")]
 
     def __str__(self) -> str:
         return f"{self.person.get('username')} confirmed {self.object_id}"

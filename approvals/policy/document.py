@@ -12,6 +12,8 @@ from approvals.policy.expression import why_not_selected
 from provisioner.api_groups import OWN_GROUP
 
 API_VERSION, KIND = f"{OWN_GROUP}/v1alpha2", "ApprovalPolicy"
+# Of a row of the service what is in a document, beside its cluster.
+COLUMNS = ("name", "kind", "mode", "names", "labels", "expression", "message", "allows_known_powers")
 
 
 class PolicyEffect(StrEnum):
@@ -116,8 +118,8 @@ class PolicyDocument:
         is_selected = not against if self.is_grant else len(against) < len(found)
         return "" if is_selected else against[-1]
 
-    def form_fields(self) -> dict[str, Any]:
-        """The columns of the row that says the same, but for the cluster. A row has no matchConditions."""
+    def columns(self) -> dict[str, Any]:
+        """Those of the row that says the same, but for the cluster. A row has no matchConditions."""
         return {
             "name": self.name,
             "kind": self.effect.lower(),

@@ -154,7 +154,7 @@ def check_compiled(found: expressions.ExpressionAnswer, expected: str = "bool") 
 
 def answer(text: str, facts: Facts, language: Language, found: expressions.ExpressionAnswer) -> ExpressionResult:
     """What the evaluator's answer means: what it could not evaluate on all facts is an error in words, and not true."""
-    missing = sorted({name for name, _ in language.variables} - facts.keys())
+    missing = sorted(name for name, _ in language.variables if name not in facts)
     if missing:
         return ExpressionResult(False, True, f"missing facts: {', '.join(missing)}")
     try:

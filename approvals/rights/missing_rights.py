@@ -6,7 +6,7 @@ import logging
 import re
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -219,7 +219,6 @@ def look(process: Process) -> dict[str, str]:
 
 # An account, or the name of a user of the cluster.
 Holder = Account | str
-Holders = Mapping[Process, Holder]
 _SYSTEM = "system:"
 
 

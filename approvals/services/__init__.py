@@ -95,14 +95,7 @@ from approvals.services.sets.groups import (
     read_set,
     review_set,
 )
-from approvals.services.sets.rollouts import (
-    ShownOrder,
-    approve_ring,
-    end_order,
-    make_order,
-    read_order,
-    take_out,
-)
+from approvals.services.sets.rollouts import ShownOrder, approve_ring, end_order, make_order, read_order, take_out
 from approvals.services.sign_ins import (
     Browser,
     Proved,

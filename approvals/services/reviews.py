@@ -125,14 +125,7 @@ def review(
         checked = replace(checked, override=waivers.check(waives, by=by, identity=checked.identity, request=request))
     said_at = said_at or database_now()
     given = Given(
-        decision,
-        subject_digest,
-        reason,
-        channel,
-        tuple(acknowledges),
-        tuple(waives),
-        said_at,
-        apply_at=apply_at,
+        decision, subject_digest, reason, channel, tuple(acknowledges), tuple(waives), said_at, apply_at=apply_at
     )
     return record(by, request_id, given, checked, keep or (lambda _: None))
 

@@ -165,7 +165,7 @@ def _try_step(request: Request, worker: str) -> str:
     except PratiqueError as exc:
         step.give_up(request, exc)
         return "failed"
-    except Exception as exc:
+    except Exception as exc:  # a bug of ours: the request waits, the worker goes on
         logger.exception("a step crashed", extra={"request_id": request.pk, "state": request.state})
         postpone_request(request, Crashed(f"an unexpected error occurred ({type(exc).__name__})"))
         return "crashed"

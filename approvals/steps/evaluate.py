@@ -181,7 +181,7 @@ def _keep_waiting(row: Request, reason: Reason) -> None:
     before is taken back.
     """
     words, code, remedy = (reason.words, reason.code, reason.remedy) if reason.is_problem else ("", "", "")
-    row.look_again_at = database_now() + timedelta(seconds=random.uniform(*LOOK_AGAIN_SECONDS))  # noqa: S311 - keeps no secret
+    row.look_again_at = database_now() + timedelta(seconds=random.uniform(*LOOK_AGAIN_SECONDS))  # noqa: S311 - spreads looks over time, keeps no secret
     row.awaits = reason.awaits if reason.is_problem else ""
     changed = ["look_again_at", "awaits"]
     is_news = (row.problem, row.problem_code, row.remedy) != (words, code, remedy)

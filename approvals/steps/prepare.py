@@ -55,17 +55,7 @@ from provisioner.review.base.made_texts import HiddenTexts, without_texts_of_rep
 from provisioner.review.base.messages import unjudged_fields
 from provisioner.review.base.record import from_record, plain, ref_record, to_record
 from provisioner.review.secret_texts import secret_texts
-from provisioner.values import (
-    DELETING,
-    DEPENDENCY,
-    Content,
-    JsonObject,
-    ObjectRef,
-    Pin,
-    Report,
-    Severity,
-    SourceMove,
-)
+from provisioner.values import DELETING, DEPENDENCY, Content, JsonObject, ObjectRef, Pin, Report, Severity, SourceMove
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,11 +182,7 @@ def _fetch_content(request: Request, api: Api) -> tuple[Content, tuple[SourceMov
             for reference, held in zip(spec.values_from(), values, strict=True)
         )
         target = pipeline.target_of(
-            api,
-            is_upgrade=is_running or is_takeover,
-            lookups=lookups,
-            values_from=values,
-            is_takeover=is_takeover,
+            api, is_upgrade=is_running or is_takeover, lookups=lookups, values_from=values, is_takeover=is_takeover
         )
     kept_values = {key: row.value for key, row in made_values.given_rows(request.deployment).items()}
     rotated = {named: made_values.rotated_keys(request.deployment, named) for named in request.rotation}
@@ -359,11 +345,7 @@ def _record(request: Request, prepared: Prepared) -> None:
 
 
 def _save_report(
-    request: Request,
-    round_number: int,
-    report: Report,
-    content: Content,
-    hidden: HiddenTexts,
+    request: Request, round_number: int, report: Report, content: Content, hidden: HiddenTexts
 ) -> Severity:
     """Keep the report, and what lists find the request by; answers with the worst new finding's severity.
 

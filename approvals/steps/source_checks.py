@@ -38,7 +38,6 @@ logger = logging.getLogger(__name__)
 # So many looks at once over all workers: slow hosts leave their threads to what people wait for.
 POLLS_AT_ONCE = 4
 OF_ONE_AUTHOR = 3
-TURN_SECONDS = 5
 AFTER_CRASH = timedelta(minutes=10)
 
 

@@ -9,6 +9,7 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
 from approvals import access
@@ -86,12 +87,10 @@ def of_request(view: View) -> View:
     @signed_in
     @functools.wraps(view)
     def enter(http: HttpRequest, *, uid: str, **named: Any) -> HttpResponse:
-        found = Request.objects.filter(uid=uid).select_related(
+        known = Request.objects.select_related(
             "deployment__cluster", "from_revision__request", "to_revision", "content"
         )
-        request = found.first()
-        if request is None:
-            raise Http404
+        request = get_object_or_404(known, uid=uid)
         check_reader(http, request.deployment.cluster)
         return view(http, request, **named)
 
@@ -104,9 +103,7 @@ def of_deployment(view: View) -> View:
     @signed_in
     @functools.wraps(view)
     def enter(http: HttpRequest, *, cluster: str, name: str, **named: Any) -> HttpResponse:
-        where = Cluster.objects.filter(name=cluster).first()
-        if where is None:
-            raise Http404
+        where = get_object_or_404(Cluster, name=cluster)
         check_reader(http, where)
         known = BundleDeployment.objects.filter(cluster=where, name=name).select_related("cluster", "active_revision")
         deployment = (
@@ -128,9 +125,7 @@ def of_catalog(view: View) -> View:
     @signed_in
     @functools.wraps(view)
     def enter(http: HttpRequest, *, cluster: str, name: str, **named: Any) -> HttpResponse:
-        where = Cluster.objects.filter(name=cluster).first()
-        if where is None:
-            raise Http404
+        where = get_object_or_404(Cluster, name=cluster)
         _check_permission(http, where, access.may_read_catalog(person(http), where, name))
         catalog = find_catalog(where, name)
         if catalog is None:

@@ -6,6 +6,8 @@ them (S22, S32), whatever was ticked. A denial needs a reason.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -44,7 +46,7 @@ def decide(http: HttpRequest) -> HttpResponse:
     if decision not in ("Approve", "Deny"):
         raise InvalidInput("the decision must be Approve or Deny", field="decision")
     # Requests that the viewer may not read are as if they did not exist (S02).
-    digests = dict(pair for text in http.POST.getlist("picked") if (pair := _pair(text)))
+    digests = parse_picked(http.POST.getlist("picked"))
     if len(digests) > MAX_ROWS:
         raise InvalidInput(f"{len(digests)} requests are selected; at most {MAX_ROWS} can be decided at once")
     found = Request.objects.filter(uid__in=digests).select_related("deployment__cluster")
@@ -75,12 +77,13 @@ def _wrong(rows: list[Picked], decision: str, reason: str) -> str:
     return ""
 
 
-def _pair(text: str) -> tuple[UUID, str] | None:
-    uid, _, digest = text.partition("/")
-    try:
-        return UUID(uid), digest[:80]
-    except ValueError:
-        return None
+def parse_picked(texts: Iterable[str]) -> dict[UUID, str]:
+    """The digests that were shown of requests, by their uids; what is no uid is left out."""
+    found = dict[UUID, str]()
+    for uid, _, digest in (text.partition("/") for text in texts):
+        with suppress(ValueError):
+            found[UUID(uid)] = digest[:80]
+    return found
 
 
 def _judged(row: Picked, decision: str) -> Picked:

@@ -9,7 +9,7 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from approvals import access, services
@@ -69,11 +69,7 @@ class DecidingForm(forms.Form):
     cluster = forms.ModelChoiceField(Cluster.objects.none(), to_field_name="name", empty_label=None)
     version = forms.CharField(required=False, widget=forms.HiddenInput)
     description = forms.CharField(required=False, max_length=1000, help_text="What it is for.")
-    when = forms.CharField(
-        required=False,
-        max_length=MAX_EXPRESSION,
-        widget=forms.Textarea(attrs=mono(rows=3)),
-    )
+    when = forms.CharField(required=False, max_length=MAX_EXPRESSION, widget=forms.Textarea(attrs=mono(rows=3)))
 
     def __init__(
         self,
@@ -315,9 +311,7 @@ def _find(http: HttpRequest, slug: str, cluster: str, name: str) -> tuple[type[D
     if where is None or answer is None or not (answer.allowed or where in readable(http)):
         raise Http404
     answer.check()
-    row = DecidingObject.objects.filter(kind=kind.kind, cluster=where, name=name, gone_at=None).first()
-    if row is None:
-        raise Http404
+    row = get_object_or_404(DecidingObject, kind=kind.kind, cluster=where, name=name, gone_at=None)
     note_cluster(http, where)
     return kind, row
 

@@ -18,7 +18,7 @@ from approvals.errors import InvalidInput
 from approvals.models import Cluster, Policy
 from approvals.policy import FACTS
 from approvals.policy.built_in import BUILT_IN
-from approvals.policy.document import PolicyDocument
+from approvals.policy.document import COLUMNS, PolicyDocument
 from approvals.policy.expression import MAX_EXPRESSION
 from approvals.policy.replay import ReplayResult
 from approvals.policy.templates import TEMPLATES, find_template
@@ -143,7 +143,7 @@ def _may_create(http: HttpRequest, policy: Policy) -> access.Permission | None:
 def new(http: HttpRequest) -> HttpResponse:
     """An empty form, or one that a template fills (`?template=NAME`)."""
     template = find_template(http.GET.get("template", ""))
-    initial = template.document.form_fields() if template else {}
+    initial = template.document.columns() if template else {}
     return _save(http, PolicyForm(readable(http), http.POST or None, initial=initial))
 
 
@@ -157,8 +157,7 @@ def edit(http: HttpRequest, *, name: str) -> HttpResponse:
 
 
 def _columns_of(policy: Policy) -> dict[str, Any]:
-    fields = ("name", "kind", "mode", "cluster", "names", "labels", "expression", "message", "allows_known_powers")
-    return {field: getattr(policy, field) for field in fields}
+    return {column: getattr(policy, column) for column in ("cluster", *COLUMNS)}
 
 
 def _draft_of(wish: dict[str, Any]) -> PolicyDocument:

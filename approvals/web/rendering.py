@@ -133,7 +133,7 @@ def note_silent(http: HttpRequest, clusters: list[str]) -> None:
 
 def note_too_old(http: HttpRequest, clusters: list[str]) -> None:
     """The same for clusters where the viewer's proof is too old (S25)."""
-    http.stale_clusters = clusters  # type: ignore[attr-defined] # likewise
+    http.stale_clusters = clusters  # type: ignore[attr-defined] # requests carry such facts, as from middleware
 
 
 def bare(http: HttpRequest, template: str, context: Mapping[str, Any]) -> str:
@@ -143,7 +143,7 @@ def bare(http: HttpRequest, template: str, context: Mapping[str, Any]) -> str:
 
 def note_cluster(http: HttpRequest, cluster: Cluster) -> None:
     """Have the page say as whom the viewer acts on this cluster, which all of it is about, and not on others."""
-    http.cluster_of_page = cluster  # type: ignore[attr-defined] # likewise
+    http.cluster_of_page = cluster  # type: ignore[attr-defined] # requests carry such facts, as from middleware
 
 
 def note_told(http: HttpRequest, count: str) -> None:

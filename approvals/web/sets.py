@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -20,6 +19,7 @@ from approvals.selectors.sets import SetMember, summaries
 from approvals.services import ChangeSet, GroupReport
 from approvals.services.sets.groups import MAX_AT_ONCE, MAX_GROUPS
 from approvals.web.access_decorators import only_by_form, person, readable, signed_in
+from approvals.web.bulk_decisions import parse_picked
 from approvals.web.rendering import page
 from approvals.web.requests import overview
 from approvals.web.requests.decision_form import Tick, is_serious, ticked, ticks_of
@@ -123,7 +123,7 @@ def review(http: HttpRequest, *, name: str) -> HttpResponse:
         acknowledges=http.POST.getlist("acknowledges"),
         errors={},
     )
-    members = dict(pair for text in http.POST.getlist("member") if (pair := _pair(text)))
+    members = parse_picked(http.POST.getlist("member"))
     shown = next((uid for uid in members if str(uid) == sent.shown), None)
     if shown is None:
         raise InvalidInput("the request whose report was shown is not among the members: open the set again")
@@ -167,11 +167,3 @@ def _missing(sent: Sent, decision: str, name: str, report: GroupReport | None) -
     if is_serious(report.worst) and sent.typed != name:
         missing["typed"] = f"The worst finding is {report.worst}: type the name {name} to approve it."
     return missing
-
-
-def _pair(text: str) -> tuple[UUID, str] | None:
-    uid, _, digest = text.partition("/")
-    try:
-        return UUID(uid), digest[:80]
-    except ValueError:
-        return None

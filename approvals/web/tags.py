@@ -108,9 +108,16 @@ KIND_GROUPS = {
 
 @register.inclusion_tag("lists/_heads.html")
 def heads(about: str, *columns: str) -> dict[str, Any]:
-    """What a table lists, for who hears it, and the heads of its columns: `Read:number` for one of numbers, "" for one
-    that is not there."""
+    """What a table lists, for who hears it, and the heads of its columns: `Read:number` for one of numbers, `End:sr`
+    for one that only screen readers hear, "" for one that is not there."""
     return {"about": about, "columns": [column.partition(":")[::2] for column in columns if column]}
+
+
+@register.simple_tag
+def pair(head: str, value: object, css: str = "") -> SafeString:
+    """A fact of a list of facts, `<dl class="pairs">`."""
+    shown = format_html(' class="{}"', css) if css else ""
+    return format_html("<div><dt>{}</dt><dd{}>{}</dd></div>", head, shown, value)
 
 
 @register.filter

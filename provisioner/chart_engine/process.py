@@ -24,13 +24,7 @@ from typing import Any
 
 from provisioner import confinement
 from provisioner.chart_engine import frames
-from provisioner.chart_engine.limits import (
-    CPU_SECONDS,
-    MAX_IDLE_SECONDS,
-    MAX_KEPT_SECONDS,
-    MAX_WORDS,
-    MEMORY_BYTES,
-)
+from provisioner.chart_engine.limits import CPU_SECONDS, MAX_IDLE_SECONDS, MAX_KEPT_SECONDS, MAX_WORDS, MEMORY_BYTES
 from provisioner.errors import BadBundle, BundleTooLarge
 
 NO_MEMORY = 2  # as Go ends

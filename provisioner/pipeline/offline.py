@@ -19,17 +19,7 @@ from provisioner.review.base.difference import mask_secret
 from provisioner.review.base.facts import SECRET, ClusterSurroundings, Facts, Stored
 from provisioner.review.frame import report
 from provisioner.schema.fields import is_same
-from provisioner.values import (
-    APPLYING,
-    Action,
-    Content,
-    JsonObject,
-    Manifest,
-    ObjectRef,
-    Plan,
-    PlannedAction,
-    Report,
-)
+from provisioner.values import APPLYING, Action, Content, JsonObject, Manifest, ObjectRef, Plan, PlannedAction, Report
 
 REVIEW_SECONDS, PATTERN_SECONDS = 60.0, 20.0  # for all rules of schemas that one review runs, and for all patterns
 

@@ -34,17 +34,7 @@ from provisioner.source import (
 )
 from provisioner.source.image import names_host
 from provisioner.unpack import UnpackLimits, unpack
-from provisioner.values import (
-    DEPENDENCY,
-    Content,
-    Course,
-    EarlierCommit,
-    JsonObject,
-    KeptValues,
-    Pin,
-    SourceMove,
-    Tree,
-)
+from provisioner.values import DEPENDENCY, Content, Course, EarlierCommit, JsonObject, KeptValues, Pin, SourceMove, Tree
 
 if TYPE_CHECKING:
     from provisioner.cluster.client.api import ClusterClient

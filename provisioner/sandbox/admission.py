@@ -12,33 +12,23 @@ from provisioner.json_values import value_at
 from provisioner.sandbox.calls import invalid
 from provisioner.sandbox.defaults import DEFAULTS
 from provisioner.sandbox.kinds import SandboxKind
+from provisioner.schema.names import (
+    DNS_LABEL,
+    DNS_LABEL_WORDS,
+    LABEL_VALUE,
+    LABEL_VALUE_WORDS,
+    SUBDOMAIN,
+    SUBDOMAIN_WORDS,
+)
 
 Causes = list[tuple[str, str]]
 _NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
-LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-SUBDOMAIN_WORDS = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
-LABEL_WORDS = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
-    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-)
 _STANDARD_FINALIZERS = {"kubernetes", "orphan", "foregroundDeletion"}
 _NAME_WORDS = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
     "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-)
-_VALUE_WORDS = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
-    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
 _KEY_WORDS = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
@@ -55,8 +45,8 @@ def metadata_errors(meta: dict[str, Any], old: dict[str, Any] | None) -> Causes:
         found += _qualified("metadata.labels", key)
         if len(value) > 63:
             found.append(("metadata.labels", f'Invalid value: "{value}": must be no more than 63 bytes'))
-        elif not _VALUE.fullmatch(value):
-            found.append(("metadata.labels", f'Invalid value: "{value}": {_VALUE_WORDS}'))
+        elif not LABEL_VALUE.fullmatch(value):
+            found.append(("metadata.labels", f'Invalid value: "{value}": {LABEL_VALUE_WORDS}'))
     annotations = meta.get("annotations") or {}
     for key in annotations:
         found += _qualified("metadata.annotations", key, is_lowered=True)
@@ -185,8 +175,8 @@ def check_name(kind: SandboxKind, name: str) -> None:
             words = f"Invalid value: \"{name}\": may not contain '/'"
             raise invalid(kind.full_name, name, [("metadata.name", words)])
         return
-    pattern, words = (LABEL, LABEL_WORDS) if kind.kind in LABEL_NAMES else (SUBDOMAIN, SUBDOMAIN_WORDS)
-    if not pattern.fullmatch(name) or len(name) > (63 if pattern is LABEL else 253):
+    pattern, words = (DNS_LABEL, DNS_LABEL_WORDS) if kind.kind in LABEL_NAMES else (SUBDOMAIN, SUBDOMAIN_WORDS)
+    if not pattern.fullmatch(name) or len(name) > (63 if pattern is DNS_LABEL else 253):
         raise invalid(kind.full_name, name, [("metadata.name", f'Invalid value: "{name}": {words}')])
 
 
@@ -266,8 +256,8 @@ def _pod_errors(spec: dict[str, Any], at: str) -> Causes:
     found = [] if containers else [(f"{at}.containers", "Required value")]
     for number, container in enumerate(containers):
         name = str(container.get("name") or "")
-        if name and not LABEL.fullmatch(name):
-            found.append((f"{at}.containers[{number}].name", f'Invalid value: "{name}": {LABEL_WORDS}'))
+        if name and not DNS_LABEL.fullmatch(name):
+            found.append((f"{at}.containers[{number}].name", f'Invalid value: "{name}": {DNS_LABEL_WORDS}'))
         missing = [field for field in ("name", "image") if not container.get(field)]
         found += [(f"{at}.containers[{number}].{field}", "Required value") for field in missing]
     return found

@@ -12,14 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from provisioner.errors import (
-    BadSource,
-    BundleTooLarge,
-    InvalidArchive,
-    PratiqueError,
-    SourceUnavailable,
-    UnsafePath,
-)
+from provisioner.errors import BadSource, BundleTooLarge, InvalidArchive, PratiqueError, SourceUnavailable, UnsafePath
 from provisioner.source.egress import EgressPolicy, Origin
 from provisioner.source.files import tar_of
 from provisioner.source.git_addresses import pinned_repository, place_of_repository, shown_repository

@@ -21,14 +21,7 @@ from dulwich.errors import GitProtocolError, HangupException, NotGitRepository
 from urllib3 import PoolManager
 from urllib3.exceptions import HTTPError
 
-from provisioner.errors import (
-    BadBundle,
-    BadSource,
-    BundleTooLarge,
-    PratiqueError,
-    SourceUnavailable,
-    Unreachable,
-)
+from provisioner.errors import BadBundle, BadSource, BundleTooLarge, PratiqueError, SourceUnavailable, Unreachable
 from provisioner.source.client import CONNECT_SECONDS, SourceClient
 from provisioner.source.egress import EgressPolicy, Origin, resolve, shown
 from provisioner.source.git_addresses import place_of_repository, shown_repository, url_of_repository

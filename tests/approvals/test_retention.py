@@ -148,7 +148,7 @@ def test_what_an_open_request_puts_back_stays(env: World, port: BundleDeployment
         "strimzi", world.spec("4"), uid=port.uid, generation=4, annotations={"core.rukpak.io/rollback-to": "1/x"}
     )
     world.submit_spec(env.cluster, obj, env.rita)
-    assert port.requests.get(number=5).to_revision.number == 1  # type: ignore[union-attr] # it goes back
+    assert port.requests.get(number=5).to_revision.number == 1  # type: ignore[union-attr] # it rolls back to one, so that it is no None
     tasks.clear()
     assert cleared(port) == [2]
     assert stored() == digests(1, 3, 4)

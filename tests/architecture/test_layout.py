@@ -31,7 +31,6 @@ TESTED_ELSEWHERE = {
     "approvals.models": "tests/approvals",
     "approvals.networks": "tests/approvals/proxies",
     "approvals.operators_file": "tests/approvals/proxies/test_declared.py",
-    "approvals.json_packing": "tests/approvals/ledger",
     "approvals.rights": "tests/rights",
     "approvals.steps": "tests/journeys",
     "approvals.tasks": "tests/approvals/ledger",

@@ -43,7 +43,7 @@ def test_hostile_names_break_no_picture(scheme: str, env: World, live_server: Li
             wrong[path] = found
     assert wrong == {}
     assert heard == []
-    assert "x\\u202ey" in page.goto(f"{live_server.url}{address}/rights").text()  # type: ignore[union-attr] # a page
+    assert "x\\u202ey" in page.goto(f"{live_server.url}{address}/rights").text()  # type: ignore[union-attr] # a page, and no None
 
 
 def test_a_schema_is_folded_and_opened_by_keys(env: World, live_server: LiveServer, sign_in: SignIn) -> None:

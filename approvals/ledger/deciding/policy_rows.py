@@ -23,7 +23,7 @@ def keep_row(seen: DecidingObject, *, is_new_spec: bool) -> None:
     document, problem = read_document(seen.name, seen.spec)
     now = database_now()
     columns: dict[str, Any] = {
-        **document.form_fields(),
+        **document.columns(),
         "name": seen.name[:MAX_NAME],
         "expression": "" if problem else document.expression,
         "is_active": True,
@@ -53,7 +53,7 @@ def keep_built_in(cluster: Cluster) -> None:
     known = {row.uid: row for row in Policy.objects.filter(cluster=cluster, uid__startswith=UID_PREFIX)}
     now = database_now()
     for guard in BUILT_IN:
-        row, columns = known.get(guard.uid), guard.document.form_fields()
+        row, columns = known.get(guard.uid), guard.document.columns()
         if row is None and guard.name in names:
             about = {"created_at": now, "changed_at": now, **columns}
             Policy.objects.get_or_create(cluster=cluster, uid=guard.uid, defaults=about)

@@ -48,12 +48,7 @@ def create_object(
             f"the name is {name[:100]!r}; expected lowercase letters, digits, dashes and dots", field="name"
         )
     _check_spec(by, cluster, kind, name, spec)
-    obj = {
-        "apiVersion": f"{OWN_GROUP}/{VERSION}",
-        "kind": kind.kind,
-        "metadata": {"name": name},
-        "spec": dict(spec),
-    }
+    obj = {"apiVersion": f"{OWN_GROUP}/{VERSION}", "kind": kind.kind, "metadata": {"name": name}, "spec": dict(spec)}
     person = access.acting_as(by, cluster)
     made = translate_refusals(cluster, partial(access.kubernetes().create, cluster, obj, as_person=person), person)
     return _keep(by, cluster, kind, made, via, earlier_authors=earlier_authors)

@@ -6,6 +6,7 @@ Nothing is saved, and nobody but who asks is told. Requests of other clusters ar
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -22,11 +23,11 @@ from approvals.deciding.approval_policies import ApprovalPolicy, parse_document
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.errors import CouldNotAsk, InvalidInput
 from approvals.gate.explanation import find_terms, reader_facts, recorded_waivers
-from approvals.gate.policies import find_obstacle_for_all
+from approvals.gate.policies import JudgedFinding, find_obstacle_for_all
 from approvals.ledger import labels
 from approvals.ledger.deciding.deciding_objects import check_expressions
 from approvals.ledger.pivots import has_requested
-from approvals.models import Cluster, Report, Request, Verdict
+from approvals.models import Cluster, Finding, Report, Request, Verdict
 from approvals.policy import POLICY, BadExpression, check_compiled, check_form
 from approvals.policy.document import PolicyDocument
 from approvals.policy.replay import PastRequest, Replayed, ReplayResult, count_results, replay
@@ -149,14 +150,19 @@ def _replay_chunk(
     texts = [*terms.texts, *(condition.whole.text for condition in asked[1:])]
     past = {request.pk: _without_report(request) for request in chunk}
     selected = [request for request in chunk if not past[request.pk].why_not_selected_by(document)]
-    reports = Report.objects.filter(request__in=selected, round=F("request__round")).prefetch_related("findings")
+    reports = Report.objects.filter(request__in=selected, round=F("request__round"))
     by_key = {request.pk: request for request in selected}
     is_grant = document.is_grant
+    rows, public = Finding.objects.filter(report__in=reports), defaultdict[int, list[JudgedFinding]](list)
+    for report_id, *columns in rows.order_by().values_list("report_id", *JudgedFinding._fields):
+        public[report_id].append(JudgedFinding(*columns))
     waived = {} if is_grant else recorded_waivers(selected)  # a grant sees every finding
+    # Not the rows with each report: those refer to each other, so that its body would stay in memory for a while.
+    reports = reports.prefetch_related("findings") if is_grant else reports
     for report in reports.defer("exact_states").iterator(chunk_size=REPORTS):
         request = by_key[report.request_id]
         sight = ReportSight(sight_of(request.deployment.cluster), report.body)
-        facts = reader_facts(request, report, sight, asked, waived.get(request.pk, ()))
+        facts = reader_facts(request, report, sight, asked, waived.get(request.pk, ()), public[report.pk])
         obstacle = _find_obstacle(document, request, report, by) if is_grant else ""
         past[request.pk] = replace(past[request.pk], facts=facts, obstacle=obstacle)
     questions = [

@@ -20,7 +20,7 @@ from approvals.locks import for_change
 from approvals.models import BundleDeployment, Cluster, Policy
 from approvals.policy import POLICY, BadExpression, check_compiled, check_form
 from approvals.policy.built_in import BUILT_IN, BuiltInGuard
-from approvals.policy.document import LoadedPolicy
+from approvals.policy.document import COLUMNS, LoadedPolicy
 from provisioner.api_groups import OWN_GROUP
 from provisioner.expressions.evaluator import ask
 from provisioner.values import AccessRequest, Identity
@@ -100,8 +100,7 @@ def save_policy(
 def disable_policy(*, by: Caller, policy: Policy, via: str) -> Policy:
     """Save a version of the policy that decides nothing: what it said of requests stays on record. Raises as
     `save_policy`."""
-    columns = ("name", "kind", "mode", "cluster", "names", "labels", "expression", "message", "allows_known_powers")
-    kept = {column: getattr(policy, column) for column in columns}
+    kept = {column: getattr(policy, column) for column in ("cluster", *COLUMNS)}
     return save_policy(by=by, via=via, version=policy.version, is_active=False, **kept)
 
 

@@ -280,8 +280,7 @@ class RefreshCatalog(Recurring):
             _record_problem(row, InvalidManifest(f"the database cannot store this catalog ({type(exc).__name__})"))
         except IntegrityError:
             postpone_read(row, began + timedelta(seconds=RETRY_SECONDS))  # it went away, or another worker reads it
-        except Exception as exc:
-            # It would be the next in line again, for ever.
+        except Exception as exc:  # whatever it is: it would be the next in line again, for ever
             logger.exception("reading a catalog crashed", extra={"catalog_id": row.pk})
             _record_problem(row, Crashed(f"an unexpected error occurred ({type(exc).__name__})"))
 

@@ -6,10 +6,9 @@ import argparse
 import secrets
 import sys
 
-from provisioner.api_groups import OWN_GROUP
 from provisioner.cli.arguments import Usage
-from provisioner.cli.kubectl.cluster import REVIEW, VERSION, Record, ask_identity, cluster_of, deployment_of
-from provisioner.cli.kubectl.decisions import NOT_COUNTED, OK, decide, reviewer_of
+from provisioner.cli.kubectl.cluster import Record, ask_identity, cluster_of, deployment_of
+from provisioner.cli.kubectl.decisions import NOT_COUNTED, OK, decide, review_object
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import ClusterError, Forbidden
 from provisioner.escaping import visible
@@ -51,21 +50,16 @@ def _drill(options: argparse.Namespace) -> int:
 
 def _review(deployment: str, who: Identity) -> Record:
     """A break-glass for a request that there is not: no request has the number 0."""
-    return {
-        "apiVersion": f"{OWN_GROUP}/{VERSION}",
-        "kind": REVIEW,
-        "metadata": {"name": f"drill-{secrets.token_hex(4)}"},
-        "spec": {
-            "requestRef": {"name": f"{deployment}-0"},
-            "bundleDeploymentName": deployment,
-            "decision": "BreakGlass",
-            "subjectDigest": f"sha256:{'0' * 64}",
-            "round": 1,
-            "reason": "drill",
-            "incident": "drill",
-            "reviewer": reviewer_of(who),
-        },
+    spec = {
+        "requestRef": {"name": f"{deployment}-0"},
+        "bundleDeploymentName": deployment,
+        "decision": "BreakGlass",
+        "subjectDigest": f"sha256:{'0' * 64}",
+        "round": 1,
+        "reason": "drill",
+        "incident": "drill",
     }
+    return review_object(f"drill-{secrets.token_hex(4)}", who, spec)
 
 
 def _refusal_of(api: ClusterClient, review: Record) -> str:

@@ -26,7 +26,7 @@ from provisioner.cli.kubectl.catalog_diff import (
 from provisioner.cli.kubectl.cluster import NOT_INSTALLED, VERSION, add_cluster, cluster_of
 from provisioner.cli.kubectl.login import login_for
 from provisioner.cli.kubectl.requests import format_output
-from provisioner.cli.kubectl.service import ENVIRONMENT, Service, service_url, told_by
+from provisioner.cli.kubectl.service import Service, add_service, service_url, told_by
 from provisioner.cli.kubectl.tables import age_of, table
 from provisioner.cli.kubectl.terminal import page
 from provisioner.cluster.client.api import ClusterClient
@@ -78,7 +78,7 @@ def add(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--catalog-only", action="store_true", help="diff: only what differs in the catalog")
     sub.add_argument("--timeout", type=float, default=WAIT_SECONDS, help="diff: seconds to wait; default: %(default)s")
     sub.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: %(default)s")
-    sub.add_argument("--service", metavar="URL", default="", help=f"address of Pratique; default: ${ENVIRONMENT}")
+    add_service(sub)
     add_cluster(sub)
 
 
@@ -145,7 +145,7 @@ def _read_catalog(api: ClusterClient, name: str) -> Record:
 
 def _service_of(options: argparse.Namespace) -> Service | None:
     url = service_url(options)
-    login = login_for(url) if url else None
+    login = login_for(url)
     return Service(url, login.token) if login else None
 
 

@@ -21,7 +21,7 @@ from provisioner.cli.kubectl.deciding import confirmations, deputies, guards, ru
 from provisioner.cli.kubectl.decisions import decide, pause, resume, rollback, rotate
 from provisioner.cli.kubectl.login import BACK_SECONDS, login, logout
 from provisioner.cli.kubectl.requests import diff, history, list_requests, show
-from provisioner.cli.kubectl.service import ENVIRONMENT
+from provisioner.cli.kubectl.service import add_service
 from provisioner.cli.kubectl.terminal import page
 from provisioner.errors import PratiqueError
 from provisioner.escaping import visible
@@ -210,7 +210,7 @@ def _add_history(sub: argparse.ArgumentParser) -> None:
 
 
 def _add_service(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--service", metavar="URL", default="", help=f"address of Pratique; default: ${ENVIRONMENT}")
+    add_service(sub)
 
 
 def _add_show(sub: argparse.ArgumentParser) -> None:

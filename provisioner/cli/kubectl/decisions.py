@@ -92,24 +92,18 @@ def decide(options: argparse.Namespace) -> int:
     if moved := _why_moved(api, subject):
         print(visible(moved), file=sys.stderr)
         return NOT_COUNTED
-    who = ask_identity(api)
-    review: dict[str, Any] = {
-        "apiVersion": f"{OWN_GROUP}/{VERSION}",
-        "kind": REVIEW,
-        "metadata": {"name": _review_name(subject)},
-        "spec": {
-            "requestRef": {"name": subject.name},
-            "bundleDeploymentName": subject.deployment,
-            "decision": options.decision,
-            "subjectDigest": subject.status["subjectDigest"],
-            "round": subject.status["round"],
-            "acknowledges": list(options.acknowledge or ()),
-            "reason": reason,
-            **({"incident": options.incident} if options.incident else {}),
-            "reviewer": reviewer_of(who),
-            **({"applyAt": apply_at} if apply_at else {}),
-        },
+    spec: dict[str, Any] = {
+        "requestRef": {"name": subject.name},
+        "bundleDeploymentName": subject.deployment,
+        "decision": options.decision,
+        "subjectDigest": subject.status["subjectDigest"],
+        "round": subject.status["round"],
+        "acknowledges": list(options.acknowledge or ()),
+        "reason": reason,
+        **({"incident": options.incident} if options.incident else {}),
+        **({"applyAt": apply_at} if apply_at else {}),
     }
+    review = review_object(_review_name(subject), ask_identity(api), spec)
     counted = _wait_until_counted(api, _create_review(api, review), options.timeout)
     left = [str(action) for action in ((counted or {}).get("status") or {}).get("unacknowledged") or []]
     if not left:
@@ -130,8 +124,10 @@ def _read_time(text: str) -> str:
     return f"{at:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def reviewer_of(who: Identity) -> dict[str, Any]:
-    return {"username": who.username, "groups": list(who.groups), **({"uid": who.uid} if who.uid else {})}
+def review_object(name: str, who: Identity, spec: Record) -> dict[str, Any]:
+    reviewer = {"username": who.username, "groups": list(who.groups), **({"uid": who.uid} if who.uid else {})}
+    meta = {"apiVersion": f"{OWN_GROUP}/{VERSION}", "kind": REVIEW, "metadata": {"name": name}}
+    return {**meta, "spec": {**spec, "reviewer": reviewer}}
 
 
 def _status_of(counted: Record | None) -> int:

@@ -156,6 +156,16 @@ def login_for(url: str) -> Login | None:
     return read_login(url) if url else None
 
 
+def open_service(options: argparse.Namespace, purpose: str) -> Service:
+    """The service that is meant, with the login that is kept for it; `purpose` says to who has none what needs one."""
+    url = service_url(options)
+    login = login_for(url)
+    if login is None:
+        where = f"log in to {url} first: `kubectl pratique login`" if url else f"set --service or ${ENVIRONMENT}"
+        raise Usage(f"{purpose}: {where}")
+    return Service(url, login.token)
+
+
 def _ask_for_token(service: Service, options: argparse.Namespace) -> str:
     if options.token != "-":  # noqa: S105 - the word for standard input
         raise Usage("--token takes only - : what stands on a command line is seen by other users. Paste it when asked")

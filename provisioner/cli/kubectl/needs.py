@@ -9,7 +9,7 @@ from typing import Any
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cli.kubectl.cluster import DEPLOYMENT, VERSION, add_cluster, bare_name, cluster_of, subject_of
 from provisioner.cli.kubectl.requests import Reports, format_output, request_uid
-from provisioner.cli.kubectl.service import ENVIRONMENT, told_by
+from provisioner.cli.kubectl.service import add_service, told_by
 from provisioner.cli.kubectl.terminal import page
 from provisioner.escaping import visible
 
@@ -28,7 +28,7 @@ Record = Mapping[str, Any]
 def add(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("name", metavar="NAME", type=bare_name, help="a request or a BundleDeployment")
     add_cluster(sub)
-    sub.add_argument("--service", metavar="URL", default="", help=f"address of Pratique; default: ${ENVIRONMENT}")
+    add_service(sub)
     sub.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: %(default)s")
 
 

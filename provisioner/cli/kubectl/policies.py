@@ -5,19 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from provisioner.cli.arguments import Usage
-from provisioner.cli.kubectl.login import login_for
-from provisioner.cli.kubectl.service import ENVIRONMENT, Service, service_url, told_by
+from provisioner.cli.kubectl.login import open_service
+from provisioner.cli.kubectl.service import add_service, told_by
 from provisioner.cli.kubectl.tables import age_of, table
-from provisioner.cli.kubectl.terminal import page
+from provisioner.cli.kubectl.terminal import page, read_one_document
 from provisioner.escaping import visible
-from provisioner.render import load_all
 from provisioner.render.limits import YamlLimits
 from provisioner.sentences import and_more, number
 
@@ -58,16 +54,12 @@ def add(sub: argparse.ArgumentParser) -> None:
         "--requests", metavar="DAYS", type=_parse_days, default=90, help="how far to look back; default: 90d"
     )
     sub.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
-    sub.add_argument("--service", metavar="URL", default="", help=f"address of Pratique; default: ${ENVIRONMENT}")
+    add_service(sub)
 
 
 def run(options: argparse.Namespace) -> int:
-    url = service_url(options)
-    login = login_for(url)
-    if login is None:
-        where = f"log in to {url} first: `kubectl pratique login`" if url else f"set --service or ${ENVIRONMENT}"
-        raise Usage(f"policy test needs Pratique's service, which reads the reports: {where}")
-    service, policy = Service(url, login.token), _read_policy(options.filename)
+    service = open_service(options, "policy test needs Pratique's service, which reads the reports")
+    policy = read_one_document(options.filename, limits=LIMITS, expected="ApprovalPolicy")
     found = service.post("policy-tests", {"policy": policy, "days": options.requests})
     with told_by(service):
         counts = found["counts"]
@@ -112,19 +104,6 @@ def _term_words(term: Record) -> str:
     value = "unknown" if term["value"] is None else "true" if term["value"] else "false"
     facts = ", ".join(f"{name}: {text}" for name, text in term["facts"].items())
     return f"{term['text']} is {value}{f' ({facts})' if facts else ''}"
-
-
-def _read_policy(name: str) -> Record:
-    """The one document of a file. Raises Usage, InvalidManifest and BundleTooLarge."""
-    if name == "-":
-        text = sys.stdin.buffer.read(MAX_BYTES + 1)
-    else:
-        with Path(name).open("rb") as file:
-            text = file.read(MAX_BYTES + 1)
-    found = load_all(text, name="standard input" if name == "-" else name, limits=LIMITS)
-    if len(found) != 1 or not isinstance(found[0], Mapping):
-        raise Usage(f"{name}: {number(len(found), 'document')}; expected one ApprovalPolicy")
-    return found[0]
 
 
 def _parse_days(words: str) -> int:

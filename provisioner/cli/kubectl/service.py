@@ -119,6 +119,10 @@ def told_by(service: Service) -> Iterator[None]:
         raise ServiceSilent(f"{words}: is it Pratique's address, and of a version like this program's?") from exc
 
 
+def add_service(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--service", metavar="URL", default="", help=f"address of Pratique; default: ${ENVIRONMENT}")
+
+
 def service_url(options: argparse.Namespace, request: Mapping[str, Any] | None = None) -> str:
     """The service that is meant: by --service, the environment, or the page that the request names; "" for none.
 

@@ -6,19 +6,18 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from provisioner.cli.arguments import Usage
 from provisioner.cli.kubectl.cluster import add_cluster
-from provisioner.cli.kubectl.login import login_for
+from provisioner.cli.kubectl.login import open_service
 from provisioner.cli.kubectl.requests import format_output
-from provisioner.cli.kubectl.service import ENVIRONMENT, Service, service_url, told_by
+from provisioner.cli.kubectl.service import Service, add_service, told_by
 from provisioner.cli.kubectl.tables import table
-from provisioner.cli.kubectl.terminal import is_agreed, page
+from provisioner.cli.kubectl.terminal import is_agreed, page, read_one_document
 from provisioner.escaping import visible
-from provisioner.render import YamlLimits, load_all
+from provisioner.render import YamlLimits
 from provisioner.sentences import and_more, number
 from provisioner.values import Severity
 
@@ -26,7 +25,7 @@ OK, NOT_ALL = 0, 1
 DECISIONS = {"approve": "Approve", "deny": "Deny"}
 # What is done with the order of a set, by the part of the address.
 ORDERS = {"order": "order", "approve-ring": "order/approve", "take-out": "order/take-out", "end-order": "order/end"}
-LIMITS = YamlLimits(max_nodes=20_000, max_characters=1_000_000)
+LIMITS = YamlLimits(max_file_bytes=1_000_000, max_documents=2, max_nodes=20_000, max_characters=1_000_000)
 # As many as the service takes at once, and as many lines as are read of a list.
 MOST_DECIDED = 50
 MOST_SHOWN = 50
@@ -75,16 +74,12 @@ def add(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--acknowledge", metavar="ACTION", action="append", default=[], help=acknowledges)
     sub.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
     sub.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: %(default)s")
-    sub.add_argument("--service", metavar="URL", default="", help=f"address of Pratique; default: ${ENVIRONMENT}")
+    add_service(sub)
     add_cluster(sub)
 
 
 def run(options: argparse.Namespace) -> int:
-    url = service_url(options)
-    login = login_for(url) if url else None
-    if login is None:
-        raise Usage("sets are read at Pratique's service: log in there with `kubectl pratique login --service URL`")
-    service = Service(url, login.token)
+    service = open_service(options, "sets are read at Pratique's service")
     address = f"sets/{quote(options.name, safe='')}" if options.name else "sets"
     found = {} if options.action in ORDERS else service.get(address)
     with told_by(service):
@@ -180,14 +175,9 @@ def _order_of(name: str) -> dict[str, Any]:
     """The body that a file means."""
     if not name:
         raise Usage("-f FILE is missing: a file with rings")
-    try:
-        text = sys.stdin.read(LIMITS.max_characters + 1) if name == "-" else Path(name).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as exc:
-        raise Usage(f"{name}: {exc}") from exc
-    documents = load_all(text, name=name, limits=LIMITS)
-    found = documents[0] if len(documents) == 1 else None
-    if not isinstance(found, dict) or not isinstance(found.get("rings"), list):
-        raise Usage(f"{name} is not as expected: one YAML document with a list of rings")
+    found = read_one_document(name, LIMITS, "order of a set, with a list of rings")
+    if not isinstance(found.get("rings"), list):
+        raise Usage(f"{name} has no list of rings")
     if unknown := sorted(found.keys() - {"rings", "members", "onFailure"}):
         raise Usage(f"{name} has the field {unknown[0]}; expected rings, members and onFailure")
     names = {"rings": "rings", "members": "members", "onFailure": "on_failure"}

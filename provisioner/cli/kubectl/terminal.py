@@ -7,9 +7,14 @@ import os
 import pydoc
 import shutil
 import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from provisioner.cli.arguments import Usage
 from provisioner.escaping import visible
+from provisioner.render import YamlLimits, load_all
+from provisioner.sentences import number
 
 # To the first line and column, and nothing below (ECMA-48, 8.3.21 and 8.3.39).
 CLEARED = "\x1b[H\x1b[J"
@@ -53,3 +58,22 @@ def page(text: str) -> None:
 def write(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()
+
+
+def read_one_document(name: str, limits: YamlLimits, expected: str) -> Mapping[str, Any]:
+    """The one document of a file, or of standard input for `-`; never more is read than `limits` allow.
+
+    Raises Usage, InvalidManifest and BundleTooLarge.
+    """
+    try:
+        if name == "-":
+            text = sys.stdin.buffer.read(limits.max_file_bytes + 1)
+        else:
+            with Path(name).open("rb") as file:
+                text = file.read(limits.max_file_bytes + 1)
+    except OSError as exc:
+        raise Usage(f"{name}: {exc.strerror}") from exc
+    found = load_all(text, name="standard input" if name == "-" else name, limits=limits)
+    if len(found) != 1 or not isinstance(found[0], Mapping):
+        raise Usage(f"{name}: {number(len(found), 'document')}; expected one {expected}")
+    return found[0]

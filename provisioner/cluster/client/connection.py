@@ -133,7 +133,7 @@ def as_pod(*, timeout_seconds: float, observe: Observer) -> Transport:
     """The connection as the ServiceAccount of the pod that we run in. Raises BadSource outside of one."""
     configuration = Configuration()
     try:
-        load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # not typed
+        load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # the client is not typed here
     except ConfigException as exc:
         raise BadSource(f"not in a pod with a ServiceAccount: {exc}") from exc
     return _transport(configuration, Certificates(), timeout_seconds, observe, trusted=False)

@@ -33,15 +33,7 @@ from provisioner.cluster.plan.prune import objects_leaving, plan_deletions
 from provisioner.errors import EmptyBundle
 from provisioner.retention import takes_more
 from provisioner.sentences import some
-from provisioner.values import (
-    Action,
-    Content,
-    Manifest,
-    ObjectIdentity,
-    Plan,
-    PlanDifference,
-    PlannedAction,
-)
+from provisioner.values import Action, Content, Manifest, ObjectIdentity, Plan, PlanDifference, PlannedAction
 
 
 def is_within(now: Iterable[PlannedAction], reviewed: Iterable[PlannedAction]) -> bool:

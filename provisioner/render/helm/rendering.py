@@ -14,14 +14,7 @@ from provisioner.render import plain
 from provisioner.render.helm.chart import CHART, VALUES, chart_files, chart_folder, rendered_objects, with_hooks
 from provisioner.render.helm.engine import ChartJob, Output, render
 from provisioner.render.helm.lookups import filled, wanted_lookups
-from provisioner.render.helm.made_up import (
-    Settled,
-    TwoRenderings,
-    check_copies,
-    list_made_up,
-    settle,
-    settle_otherwise,
-)
+from provisioner.render.helm.made_up import Settled, TwoRenderings, check_copies, list_made_up, settle, settle_otherwise
 from provisioner.render.helm.remedies import values_to_set
 from provisioner.render.helm.stand_ins import check_copied, check_random, list_comparisons, with_stand_ins
 from provisioner.render.helm.tokens import Unaligned

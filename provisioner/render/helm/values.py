@@ -141,17 +141,7 @@ def _is_coded_key(text: str) -> bool:
 
 
 HELM_VERSION = "helmVersion"
-_KEYS = (
-    "values",
-    "valuesFiles",
-    "valuesFrom",
-    "releaseName",
-    HELM_VERSION,
-    KEY,
-    PATH,
-    DEPENDENCY_AUTH,
-    "tests",
-)
+_KEYS = ("values", "valuesFiles", "valuesFrom", "releaseName", HELM_VERSION, KEY, PATH, DEPENDENCY_AUTH, "tests")
 HELM_VERSIONS = (3, 4)
 DEFAULT_HELM_VERSION = 4
 # Helm's rule for the name of a release.

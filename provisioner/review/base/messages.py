@@ -71,12 +71,6 @@ def version_of(finding: Finding) -> str:
     return version if isinstance(version, str) else ""
 
 
-def paths_in(finding: Finding, ref: ObjectRef, version: str) -> list[Path]:
-    """The fields of one version of this CRD where a finding holds; none where it is about something else."""
-    name = display_name(ref)
-    return [place.path for place in places_of(finding) if (place.of, place.version) == (name, version)]
-
-
 def by_field(places: Iterable[FieldPlace]) -> Iterator[tuple[str, Path, list[str]]]:
     """The places in order: each object's fields, each with its versions."""
     for (name, path), group in groupby(

@@ -17,7 +17,6 @@ from provisioner.schema.fields import copied, same_json
 from provisioner.schema.forms import is_crd
 from provisioner.schema.verdicts import GONE, GONE_UNUSED, HARMLESS, D, SchemaVerdict
 from provisioner.selectors import selects
-from provisioner.sentences import number, some
 from provisioner.values import Action, Finding, GroupKind, JsonObject, Note, ObjectRef, PlannedAction, Section, Severity
 
 # The file with what goes along with an object that is deleted.
@@ -141,11 +140,6 @@ def owners_of(obj: JsonObject, place: tuple[str | int, ...]) -> set[str]:
 def most_first(managers: Mapping[str, int]) -> list[str]:
     """The names of managers, those of most objects first."""
     return sorted(managers, key=lambda name: (-managers[name], name))
-
-
-def describe_managers(managers: Mapping[str, int]) -> str:
-    """Managers in words: `helm (12 objects), kubectl (1 object)`."""
-    return some([f"{name} ({number(managers[name], 'object')})" for name in most_first(managers)], 5)
 
 
 def _managed_fields(obj: JsonObject) -> list[Mapping[str, Any]]:

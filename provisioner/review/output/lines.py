@@ -26,17 +26,6 @@ _ANY = "*"
 _MAX_SEARCHED = 2_000
 
 
-def concerned_lines(
-    before: JsonObject | None, after: JsonObject | None, path: Path, version: str = ""
-) -> list[DiffLine]:
-    """At most MAX_LINES lines of the field at `path`, below a line that says where it is; none where it is nowhere.
-
-    Of a CRD a path is one of its objects where `version` names one of its versions. Secrets are masked.
-    """
-    lines = lines_at(before, after, concerned_place(before, after, path, version))
-    return [*lines[:1], *telling_lines(lines[1:])]
-
-
 def concerned_place(
     before: JsonObject | None, after: JsonObject | None, path: Path, version: str = ""
 ) -> tuple[Path | None, Path | None]:

@@ -18,7 +18,15 @@ from provisioner.schema.fields import (
     schema_of,
     too_long,
 )
-from provisioner.schema.names import MAX_LABEL, label_problems, subdomain_problems
+from provisioner.schema.names import (
+    DNS_LABEL,
+    DNS_LABEL_WORDS,
+    LABEL_VALUE,
+    LABEL_VALUE_WORDS,
+    MAX_LABEL,
+    label_problems,
+    subdomain_problems,
+)
 
 _MAX_ANNOTATION_BYTES = 256 * 1024
 _NAME_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
@@ -28,17 +36,6 @@ _NAME_WORDS = (
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 )
 _PREFIX_WORDS = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-_VALUE_WORDS = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
-    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-)
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_NAMESPACE_WORDS = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
-    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-)
 _TEXTS = ("name", "generateName", "namespace", "uid", "resourceVersion", "selfLink")
 _MAPS = ("labels", "annotations")
 
@@ -84,8 +81,8 @@ def _name_errors(metadata: dict[str, Any], path: str) -> Iterator[FieldError]:
     namespace = metadata.get("namespace") or ""
     if len(namespace) > MAX_LABEL:
         yield invalid(child(path, "namespace"), namespace, f"must be no more than {MAX_LABEL} characters")
-    elif namespace and not _NAMESPACE.fullmatch(namespace):
-        yield invalid(child(path, "namespace"), namespace, _NAMESPACE_WORDS)
+    elif namespace and not DNS_LABEL.fullmatch(namespace):
+        yield invalid(child(path, "namespace"), namespace, DNS_LABEL_WORDS)
 
 
 def _map_errors(metadata: dict[str, Any], path: str) -> Iterator[FieldError]:
@@ -93,8 +90,8 @@ def _map_errors(metadata: dict[str, Any], path: str) -> Iterator[FieldError]:
         yield from (invalid(child(path, "labels"), label, problem) for problem in _qualified_problems(label))
         if value and len(value) > MAX_LABEL:
             yield invalid(child(path, "labels"), value, f"must be no more than {MAX_LABEL} bytes")
-        if value and not _NAME_PART.fullmatch(value):
-            yield invalid(child(path, "labels"), value, _VALUE_WORDS)
+        if value and not LABEL_VALUE.fullmatch(value):
+            yield invalid(child(path, "labels"), value, LABEL_VALUE_WORDS)
     annotations = metadata.get("annotations") or {}
     for name in annotations:
         yield from (invalid(child(path, "annotations"), name, problem) for problem in _qualified_problems(name.lower()))

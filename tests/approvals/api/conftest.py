@@ -62,10 +62,10 @@ def check_described(response: HttpResponse) -> None:
     is_problem = response.get("Content-Type") == "application/problem+json"
     if match.url_name == "api-nothing" or not (is_problem or response.status_code < 300):
         return
-    if response.status_code == 405 or response.wsgi_request.method in ("HEAD", "OPTIONS"):  # type: ignore[attr-defined]  # likewise
+    if response.status_code == 405 or response.wsgi_request.method in ("HEAD", "OPTIONS"):  # type: ignore[attr-defined]  # the test client's responses carry it
         return
     path = "/" + re.sub(r"\(\?P<(\w+)>[^)]*\)|[$^]", lambda found: f"{{{found[1]}}}" if found[1] else "", match.route)
-    method = response.wsgi_request.method.lower()  # type: ignore[attr-defined]  # likewise
+    method = response.wsgi_request.method.lower()  # type: ignore[attr-defined]  # the test client's responses carry it
     known = described().get(path, {}).get(method)
     if known is None:
         # Refused before the method was looked at, such as nobody's call of a method that is not served.

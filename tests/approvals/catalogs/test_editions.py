@@ -95,7 +95,7 @@ def test_a_catalog_is_found_by_one_question_without_its_problems() -> None:
     with CaptureQueriesContext(connection) as asked:
         found = find_catalog(prod, "a")
         assert found is not None
-        assert (found.name, found.cluster.name, found.edition.problem_count) == ("a", "prod", 1)  # type: ignore[union-attr] # it has one
+        assert (found.name, found.cluster.name, found.edition.problem_count) == ("a", "prod", 1)  # type: ignore[union-attr] # it has an edition
     assert len(asked) == 1
     assert '"problems"' not in asked[0]["sql"]
     assert find_catalog(prod, "c") is None

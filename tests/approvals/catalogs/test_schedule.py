@@ -96,7 +96,7 @@ def test_S05_who_writes_a_part_of_the_source_is_the_author_of_that_part() -> Non
 
 def test_S05_who_takes_a_part_of_the_source_out_has_written_it_too() -> None:
     here = cluster()
-    folder = {**OTHER, "git": {**OTHER["git"], "directory": "public"}}  # type: ignore[dict-item] # a mapping
+    folder = {**OTHER, "git": {**OTHER["git"], "directory": "public"}}  # type: ignore[dict-item] # OTHER has a mapping there
     saw(here, 1, folder, ALICE)
     found = authors(saw(here, 2, OTHER, MALLORY))
     assert found is not None

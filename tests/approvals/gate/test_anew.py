@@ -120,7 +120,7 @@ def test_a_review_that_comes_while_the_others_are_asked_about_is_not_passed_over
     ask = env.kubernetes.ask
 
     def ask_and_deny(*words: Any) -> Any:
-        env.kubernetes.ask = ask  # type: ignore[method-assign] # once
+        env.kubernetes.ask = ask  # type: ignore[method-assign] # replaced for one call
         approve(asked, env.bert, decision="Deny")
         return ask(*words)
 
@@ -138,7 +138,7 @@ def test_who_turns_out_to_have_asked_meanwhile_does_not_approve(env: World, unas
     ask, obj = env.kubernetes.ask, world.seen("strimzi", world.spec(), uid=unasked.deployment.uid)
 
     def ask_and_learn(*words: Any) -> Any:
-        env.kubernetes.ask = ask  # type: ignore[method-assign] # once
+        env.kubernetes.ask = ask  # type: ignore[method-assign] # replaced for one call
         world.submit_spec(env.cluster, obj, env.ada)
         return ask(*words)
 

@@ -14,6 +14,7 @@ from approvals.gate.deciding_objects import (
     conditions_of,
     host_of,
     live_objects,
+    load_policies,
     read_windows,
     seen_objects,
     selected_by,
@@ -110,7 +111,7 @@ def test_what_a_rule_said_since_the_request_was_made_counts_and_what_it_said_bef
 ) -> None:
     def read() -> tuple[int, list[int | None]]:
         rules = seen_objects(env.cluster, ApprovalRule)
-        (facts,) = rules_of(request_, reviewed_report(request_), rules, lambda: pytest.fail("no role is named"))
+        (facts,) = rules_of(request_, reviewed_report(request_), rules, None)
         assert facts.rule
         return len(facts.rule.require), [one.rule and len(one.rule.require) for one in facts.earlier]
 
@@ -126,7 +127,7 @@ def test_what_a_rule_said_since_the_request_was_made_counts_and_what_it_said_bef
     deciding_objects.forget(cluster=env.cluster, uid="u")
     rules = seen_objects(env.cluster, ApprovalRule)
     request_.created_at = database_now()
-    (gone,) = rules_of(request_, reviewed_report(request_), rules, lambda: pytest.fail("no role is named"))
+    (gone,) = rules_of(request_, reviewed_report(request_), rules, None)
     assert (gone.rule, gone.earlier, len(gone.changes)) == (None, (), 4), "what an approval of before was given under"
 
 
@@ -137,7 +138,7 @@ def test_S51_a_rule_that_selects_by_some_of_the_labels_only_is_not_sure(env: Wor
     obj = {"metadata": meta, "spec": spec}
     deciding_objects.observe(cluster=env.cluster, kind="ApprovalRule", obj=obj, is_listed=True)
     rules = seen_objects(env.cluster, ApprovalRule)
-    (facts,) = rules_of(request_, reviewed_report(request_), rules, lambda: pytest.fail("no role is named"))
+    (facts,) = rules_of(request_, reviewed_report(request_), rules, None)
     assert facts.rule and not facts.is_sure
 
 
@@ -176,3 +177,29 @@ def test_windows_that_take_long_to_work_out_hold_until_they_were_read(
     while found.unread and looks < 20:
         found, looks = read_windows(request_, api), looks + 1
     assert (len(found.selecting), found.unread) == (20, ()), "what was worked out is remembered"
+
+
+@pytest.mark.parametrize("filling", ["", "x" * 900], ids=["remembered", "too long for that"])
+def test_what_was_read_of_an_object_once_is_not_taken_for_another_one(
+    env: World, request_: Request, filling: str
+) -> None:
+    def see(name: str, count: int, generation: int) -> None:
+        expression = f"unjudged < {count} //{filling}"
+        spec = {
+            "effect": "Guard",
+            "validations": [{"expression": expression}] * (3 if filling else 1),
+            "validationActions": ["Deny"],
+        }
+        meta = {"name": name, "uid": name, "generation": generation, "resourceVersion": str(generation)}
+        obj = {"metadata": meta, "spec": spec}
+        deciding_objects.observe(cluster=env.cluster, kind="ApprovalPolicy", obj=obj, is_listed=False)
+
+    def said() -> dict[str, str]:
+        found = (loaded.document for loaded in load_policies(request_))
+        return {document.name: document.validations[0].expression[:12] for document in found}
+
+    see("a", 1, 1)
+    see("b", 1, 1)
+    assert said() == said() == {"a": "unjudged < 1", "b": "unjudged < 1"}
+    see("b", 2, 2)
+    assert said() == {"a": "unjudged < 1", "b": "unjudged < 2"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -72,6 +73,14 @@ def test_to_decide_our_rows_of_all_kinds_are_read_by_one_query(request_: Request
     with CaptureQueriesContext(connection) as asked:
         gate.reader.deciding(request_)
     assert sum('FROM "approvals_decidingobject"' in query["sql"] for query in asked) == 1
+
+
+def test_S13_the_versions_of_policies_are_read_before_what_they_say(request_: Request) -> None:
+    """Else what an earlier spec approves would count as said by a later one."""
+    with CaptureQueriesContext(connection) as asked:
+        gate.reader.deciding(request_)
+    tables = [re.findall(r'FROM "approvals_(policy|decidingobject)"', query["sql"]) for query in asked]
+    assert [table for found in tables for table in found][:2] == ["policy", "decidingobject"]
 
 
 def test_every_fact_says_when_and_how_it_was_learned(request_: Request) -> None:

@@ -93,7 +93,7 @@ def test_S45_a_machine_is_not_the_person_who_has_to_approve_after_a_lowering() -
 
 
 def test_what_the_operator_lets_go_without_a_review_is_held_by_a_rule_all_the_same() -> None:
-    unreviewed = known(replace(value_of(all_well(DECIDE).unreviewed), is_enough=True))  # type: ignore[type-var] # known
+    unreviewed = known(replace(value_of(all_well(DECIDE).unreviewed), is_enough=True))  # type: ignore[type-var] # known: all_well has every fact
     assert judge(facts([], unreviewed=unreviewed), NOW).may
     assert not judge(facts([], RuleFacts("a", SECURITY), unreviewed=unreviewed), NOW).may
 

@@ -135,7 +135,7 @@ def test_the_claim_is_sure_from_when_its_renewal_was_asked_for_and_not_from_its_
     def slowly(*words: object) -> object:
         asked_at.append(clock())
         time.sleep(0.5)  # so that the time of the answer would be too late
-        return renew(*words)  # type: ignore[arg-type]
+        return renew(*words)  # type: ignore[arg-type]  # the same arguments, whatever they are
 
     monkeypatch.setattr(claims, "renew_held", slowly)
     kept.beat(clock() + 5)

@@ -16,7 +16,7 @@ def test_a_document_and_its_row_say_the_same() -> None:
         is_enforced=True,
         allows_known_powers=True,
     )
-    columns = {**document.form_fields(), "cluster": "prod"}
+    columns = {**document.columns(), "cluster": "prod"}
     assert (columns["kind"], columns["mode"]) == ("grant", "enforce")
     assert PolicyDocument.of_columns(columns) == document
 
@@ -25,4 +25,4 @@ def test_several_validations_must_all_hold_and_a_comment_takes_no_parenthesis() 
     validations = (Validation("a || b // or so", "first"), Validation("c", "first"), Validation("d", "last"))
     document = PolicyDocument("x", PolicyEffect.GUARD, validations)
     assert document.expression == "(a || b // or so\n) && (c) && (d)"
-    assert document.form_fields()["message"] == "first; last"
+    assert document.columns()["message"] == "first; last"

@@ -426,7 +426,7 @@ def test_S01_nothing_behind_the_outermost_middleware_reads_the_headers(proxy: Id
     request = RequestFactory().get("/", **word(peer=peer))
     Forwarding(lambda passed: kept.update(passed.META) or HttpResponse())(request)
     assert "HTTP_X_REMOTE_USER" not in kept
-    assert (request.proxied is None) is (peer == STRANGER)  # type: ignore[attr-defined]
+    assert (request.proxied is None) is (peer == STRANGER)  # type: ignore[attr-defined]  # the middleware sets it
 
 
 def test_S01_an_account_that_becomes_the_operators_is_entered_no_more_at_once(rest: Client) -> None:

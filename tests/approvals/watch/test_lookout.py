@@ -146,7 +146,7 @@ def test_a_lookout_whose_thread_is_dead_is_started_again(monkeypatch: pytest.Mon
             wait_until(lambda: len(looks) == expected, "the thread looks")  # noqa: B023 - called in this round alone
             (one,) = made.running.values()
             if expected < 3:
-                wait_until(lambda: not one.is_alive, "it is dead")  # noqa: B023 - likewise
+                wait_until(lambda: not one.is_alive, "it is dead")  # noqa: B023 - called in this round alone
         assert len(looks) == 3
         assert [one.is_alive for one in made.running.values()] == [True]
     finally:
@@ -202,7 +202,7 @@ class Watching(Meeting):
     """Watches once, and nothing happens."""
 
     def look(self, api: Api) -> None:
-        list(self.events(api, None, "1"))  # type: ignore[arg-type]
+        list(self.events(api, None, "1"))  # type: ignore[arg-type]  # the resource is not looked at
         super().look(api)
 
 

@@ -105,12 +105,12 @@ def test_the_audit_of_one_request_is_a_page_and_a_file(env: World, afternoon: di
     request = afternoon["serious"]
     client, query = browse(env.ada), f"request={str(request.uid).upper()}"
     assert "Only entries of" in text_of(client.get(f"/audit?{query}"))
-    lines = b"".join(client.get(f"/audit/export?format=csv&{query}").streaming_content).decode()  # type: ignore[attr-defined]
+    lines = b"".join(client.get(f"/audit/export?format=csv&{query}").streaming_content).decode()  # type: ignore[attr-defined]  # the stubs have no streamed answers
     rows = list(csv.DictReader(io.StringIO(lines)))
     assert {row["request"] for row in rows} == {str(request.uid)}
     assert len(rows) == AuditEntry.objects.filter(request_uid=str(request.uid)).count() > 1
     answer = browse(env.bert).get(f"/audit/export?format=jsonl&{query}")
-    assert b"".join(answer.streaming_content) == b"", "who may not read the cluster"  # type: ignore[attr-defined]
+    assert b"".join(answer.streaming_content) == b"", "who may not read the cluster"  # type: ignore[attr-defined]  # the stubs have no streamed answers
     assert client.get("/audit?request=x").status_code == 422
     assert "No entry matches" in text_of(client.get(f"/audit?request={uuid4()}"))
 

@@ -12,6 +12,7 @@ from approvals.bundle_spec import parse_spec
 from approvals.models import BundleDeployment, Request, Revision
 from approvals.selectors.pages import version_words
 from approvals.web import audit, tags
+from approvals.web.rendering import engine
 from provisioner.values import SHAPES, Severity
 
 
@@ -175,3 +176,17 @@ def test_a_time_of_kubernetes_is_shown_as_ours_and_what_is_none_stays_text() -> 
         "2026-13-41T00:00:00Z",
         "&lt;b&gt;",
     ]
+
+
+def test_facts_and_heads_of_tables_are_escaped_and_say_what_they_are() -> None:
+    def render(text: str, **facts: Any) -> str:
+        return engine().from_string(text).render(facts)
+
+    assert render('{% pair "Names" names|join:", " css="mono" %}', names=["<b>", "a&b"]) == (
+        '<div><dt>Names</dt><dd class="mono">&lt;b&gt;, a&amp;b</dd></div>'
+    )
+    assert render('{% pair "Now" state %}', state="<i>") == "<div><dt>Now</dt><dd>&lt;i&gt;</dd></div>"
+    found = render('{% heads "Tokens" "Used:number" "End:sr" "" %}')
+    assert found.count("<th ") == 2
+    assert '<th scope="col" class="number">Used</th>' in found
+    assert '<th scope="col"><span class="sr">End</span></th>' in found

@@ -162,7 +162,7 @@ def test_only_so_many_rest_and_the_next_one_keeps_the_thread(monkeypatch: pytest
 def test_an_apply_that_rests_takes_none_of_the_room_and_waits_for_it_to_go_on(
     monkeypatch: pytest.MonkeyPatch, settings: pytest.MonkeyPatch
 ) -> None:
-    settings.PRATIQUE = {**settings.PRATIQUE, "APPLIES_AT_ONCE": 1}  # type: ignore[attr-defined]
+    settings.PRATIQUE = {**settings.PRATIQUE, "APPLIES_AT_ONCE": 1}  # type: ignore[attr-defined]  # pytest-django's fixture
     ready, comes_back, went_on = threading.Event(), threading.Event(), threading.Event()
 
     def come_back() -> None:

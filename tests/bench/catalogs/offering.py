@@ -17,7 +17,7 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.utils import timezone
 
-import approvals.project.celery  # noqa: F401 - wakes go to its queue
+import approvals.project.celery  # noqa: F401 - importing makes it the default app, whose queue takes the wakes
 from approvals import services
 from approvals.access import port
 from approvals.catalogs import bundle_choice, comparisons

@@ -21,7 +21,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-import approvals.project.celery  # noqa: F401 - wakes go to its queue
+import approvals.project.celery  # noqa: F401 - importing makes it the default app, whose queue takes the wakes
 from approvals import access, audit, gate, services, tasks
 from approvals.audit import MACHINE
 from approvals.gate import reader

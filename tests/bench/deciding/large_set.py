@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
-import approvals.project.celery  # noqa: F401 - wakes go to its queue
+import approvals.project.celery  # noqa: F401 - importing makes it the default app, whose queue takes the wakes
 from approvals.models import Report, Request
 from approvals.selectors import sets
 from tests.bench.installation import clusters_of, people_of, person, role, session

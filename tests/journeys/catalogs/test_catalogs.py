@@ -98,8 +98,8 @@ def test_an_image_is_read_followed_and_shown(site: DeployedSite, registry: Regis
         "Sound": ("True", "NoProblems"),
         "Progressing": ("False", "NotReading"),
     }
-    assert (status["packages"], status["bundles"], status["digest"]) == (1, 1, row.edition.digest)  # type: ignore[union-attr] # it was read
-    assert row.look_at - row.looked_at == timedelta(minutes=5)  # type: ignore[operator] # likewise
+    assert (status["packages"], status["bundles"], status["digest"]) == (1, 1, row.edition.digest)  # type: ignore[union-attr] # it was read, so that it is no None
+    assert row.look_at - row.looked_at == timedelta(minutes=5)  # type: ignore[operator] # it was read, so that it is no None
 
     registry.push(f"{name}:latest", {"harbour/catalog.json": catalog_text("1.0.0", "1.1.0")})
     moved = look(row)
@@ -142,7 +142,7 @@ def test_what_is_pinned_is_read_once(sandbox_site: DeployedSite, registry: Regis
     digest = registry.push(f"{name}:latest", {"catalog.json": catalog_text("1.0.0")})
     source = {"kind": "image", "image": {"ref": f"{registry.host}/{name}@{digest}"}}
     row = look(seen(sandbox_site, write(sandbox_site, source)))
-    assert (row.look_at, row.edition.digest) == (None, digest)  # type: ignore[union-attr] # it was read
+    assert (row.look_at, row.edition.digest) == (None, digest)  # type: ignore[union-attr] # it was read, so that it is no None
 
 
 def listed(site: DeployedSite) -> None:
@@ -162,7 +162,7 @@ def test_what_was_read_by_rules_of_before_is_read_again_though_it_did_not_change
     again = look(row)
     assert again.edition is not None
     assert again.edition_id != row.edition_id
-    assert (again.edition.digest, again.edition.reading) == (row.edition.digest, READING)  # type: ignore[union-attr] # it was read
+    assert (again.edition.digest, again.edition.reading) == (row.edition.digest, READING)  # type: ignore[union-attr] # it was read, so that it is no None
     assert look(again).edition_id == again.edition_id
 
 

@@ -80,7 +80,7 @@ def test_a_package_of_a_catalog_is_pinned_to_one_bundle_by_its_digest(
     (shown,) = site.status(deployment)["bundles"]
     assert shown == {
         "catalog": offered.name,
-        "catalogDigest": row.edition.digest,  # type: ignore[union-attr] # it was read
+        "catalogDigest": row.edition.digest,  # type: ignore[union-attr] # it was read, so that it is no None
         "package": HARBOUR,
         "channel": "stable",
         "bundle": "harbour.v1.0.0",

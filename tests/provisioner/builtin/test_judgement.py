@@ -90,7 +90,7 @@ def test_the_field_that_was_meant_is_named() -> None:
 
 def test_a_field_of_a_newer_kubernetes_is_told_apart_unless_the_version_is_known() -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
-    pod["spec"] = {"hostnameOverride": "a.example.com", "containers": [{"name": "a", "image": "a"}]}  # type: ignore[assignment]
+    pod["spec"] = {"hostnameOverride": "a.example.com", "containers": [{"name": "a", "image": "a"}]}  # type: ignore[assignment]  # an object of JSON
     found = judge(pod)
     assert (found.refusals, found.since) == ((), "1.34")
     assert [one.field for one in found.refused_before] == ["spec.hostnameOverride"]

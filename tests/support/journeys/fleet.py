@@ -13,7 +13,7 @@ from pathlib import Path
 
 from django.contrib.auth.models import User
 
-import approvals.project.celery  # noqa: F401 - wakes go to its queue
+import approvals.project.celery  # noqa: F401 - importing makes it the default app, whose queue takes the wakes
 from approvals import services
 from approvals.audit import Actor
 from approvals.lifecycle import State

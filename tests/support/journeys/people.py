@@ -13,7 +13,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-import approvals.project.celery  # noqa: F401 - wakes go to its queue
+import approvals.project.celery  # noqa: F401 - importing makes it the default app, whose queue takes the wakes
 from approvals import services
 from approvals.models import Request
 from approvals.services import ComparisonQuestion

@@ -34,7 +34,7 @@ _ANY_SECTION = {"GAP"}
 
 def watch() -> None:
     """From now on each finding is noted."""
-    Finding.__init__ = _noting(Finding.__init__)  # type: ignore[method-assign, assignment]
+    Finding.__init__ = _noting(Finding.__init__)  # type: ignore[method-assign, assignment]  # every finding passes through it
 
 
 def write() -> None:

@@ -103,7 +103,7 @@ def test_what_fails_once_is_unstable_and_the_run_passes(runner: Runner) -> None:
     assert "UNSTABLE" in done.said
     assert done.said.endswith("3 passed, 0 failed\n")
     assert "only the first time" in (done.results / "unstable.md").read_text()
-    (unstable,) = done.proof["unstable"]  # type: ignore[misc]
+    (unstable,) = done.proof["unstable"]  # type: ignore[misc]  # JSON that has a list here
     assert unstable.endswith("test_fails_once")
     assert done.proof["passed"] == 3
 

@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from provisioner.cli.arguments import Usage
 from provisioner.cli.kubectl.cluster import add_cluster, bare_name, cluster_of, own_ref
-from provisioner.cli.kubectl.login import login_for
-from provisioner.cli.kubectl.service import ENVIRONMENT, Service, ServiceSilent, service_url, told_by
+from provisioner.cli.kubectl.login import open_service
+from provisioner.cli.kubectl.service import Service, ServiceSilent, add_service, told_by
 from provisioner.cli.kubectl.terminal import is_agreed, page
 from provisioner.escaping import visible
 from provisioner.render import write
@@ -41,19 +41,14 @@ def add(sub: argparse.ArgumentParser) -> None:
     add_cluster(sub)
     sub.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
     sub.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
-    sub.add_argument("--service", metavar="URL", default="", help=f"address of Pratique; default: ${ENVIRONMENT}")
+    add_service(sub)
 
 
 def confirm(options: argparse.Namespace) -> int:
     live = cluster_of(options).get(own_ref(EXCEPTION, options.name))
     if live is None:
         raise Usage(f"there is no {EXCEPTION} {options.name}: `kubectl get findingexceptions` lists them")
-    url = service_url(options)
-    login = login_for(url)
-    if login is None:
-        where = f"log in to {url} first: `kubectl pratique login`" if url else f"set --service or ${ENVIRONMENT}"
-        raise Usage(f"confirmations are kept by Pratique's service: {where}")
-    service = Service(url, login.token)
+    service = open_service(options, "confirmations are kept by Pratique's service")
     with told_by(service):
         address = _address_of(service, live)
     sys.stderr.write(visible(write(live["spec"]), keep_newlines=True))

@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from provisioner.cli.arguments import Usage
-from provisioner.cli.kubectl.login import login_for
-from provisioner.cli.kubectl.service import ENVIRONMENT, Service, service_url, told_by
+from provisioner.cli.kubectl.login import open_service
+from provisioner.cli.kubectl.service import Service, add_service, told_by
 from provisioner.cli.kubectl.tables import table
 from provisioner.cli.kubectl.terminal import is_agreed, page
 
@@ -34,16 +34,11 @@ def add(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--cluster", metavar="CLUSTER", default="", help="the cluster, by its name in Pratique")
     sub.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
     sub.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
-    sub.add_argument("--service", metavar="URL", default="", help=f"address of Pratique; default: ${ENVIRONMENT}")
+    add_service(sub)
 
 
 def run(options: argparse.Namespace) -> int:
-    url = service_url(options)
-    login = login_for(url)
-    if login is None:
-        where = f"log in to {url} first: `kubectl pratique login`" if url else f"set --service or ${ENVIRONMENT}"
-        raise Usage(f"built-in guards are switched at Pratique's service: {where}")
-    service = Service(url, login.token)
+    service = open_service(options, "built-in guards are switched at Pratique's service")
     if options.name and not (options.state and options.cluster):
         raise Usage("say what it shall be, and where: guard NAME on|off --cluster CLUSTER")
     if options.name:

@@ -11,7 +11,7 @@ from typing import Any
 from provisioner.cli.arguments import Usage
 from provisioner.cli.kubectl.cluster import add_cluster, bare_name, cluster_of, list_kind, subject_of
 from provisioner.cli.kubectl.requests import Reports, format_output, request_uid
-from provisioner.cli.kubectl.service import ENVIRONMENT, told_by
+from provisioner.cli.kubectl.service import add_service, told_by
 from provisioner.cli.kubectl.tables import table
 from provisioner.cli.kubectl.terminal import page
 from provisioner.cluster.client.api import ClusterClient
@@ -45,7 +45,7 @@ def add_window(sub: argparse.ArgumentParser) -> None:
 
 def _add_reading(sub: argparse.ArgumentParser) -> None:
     add_cluster(sub)
-    sub.add_argument("--service", metavar="URL", default="", help=f"address of Pratique; default: ${ENVIRONMENT}")
+    add_service(sub)
     sub.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: %(default)s")
 
 

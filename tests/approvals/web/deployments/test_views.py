@@ -305,7 +305,7 @@ def test_the_page_shows_the_format_and_folds_a_long_config(
     wish = world.spec(format="helm", config=config)
     world.submit_spec(env.cluster, world.seen("strimzi", wish), by=env.rita)
     shown = " ".join(opened(browse(env.ada), f"/deployments/prod/{BundleDeployment.objects.get().name}").split())
-    assert '<dt>Format</dt> <dd class="mono"> helm </dd>' in shown
+    assert '<dt>Format</dt><dd class="mono">helm</dd>' in shown
     assert "key-00: &lt;b&gt;" in shown
     assert ("<details open> <summary>Config</summary>" in shown) is is_open
 

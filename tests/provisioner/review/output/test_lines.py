@@ -9,7 +9,8 @@ import pytest
 from provisioner.review.output.lines import (
     MAX_LINES,
     MAX_RULES,
-    concerned_lines,
+    concerned_place,
+    lines_at,
     names_in,
     rule_lines,
     rules_behind,
@@ -20,7 +21,8 @@ from tests.support.provisioner.example_crd import TEXT, crd
 
 
 def said(before: dict[str, Any] | None, after: dict[str, Any] | None, *path: str | int, version: str = "") -> list[str]:
-    return [f"{line.kind} {line.text}" for line in concerned_lines(before, after, path, version)]
+    lines = lines_at(before, after, concerned_place(before, after, path, version))
+    return [f"{line.kind} {line.text}" for line in (*lines[:1], *telling_lines(lines[1:]))]
 
 
 def pod(image: str) -> dict[str, Any]:

@@ -331,7 +331,7 @@ ENDS = "revision 3 has aa, this is bb"
 
 
 def found_moves(version: str = "", **history: object) -> list[Finding]:
-    given = facts(planned(config_map("a"), Action.CREATE), history=SourceHistory(**history))  # type: ignore[arg-type]
+    given = facts(planned(config_map("a"), Action.CREATE), history=SourceHistory(**history))  # type: ignore[arg-type]  # its fields, by name
     return judged_by(replace(given, content=replace(given.content, version=version)), [provenance.SOURCES_CHECK])
 
 
