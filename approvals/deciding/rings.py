@@ -2,7 +2,8 @@
 
 Clusters are sorted into rings. A ring begins when every ring before it is through: its members are healthy, have been
 so for its soak time, and somebody has approved what follows where the ring asks for that. On one cluster it is all or
-nothing: no member is applied before all of them are approved, and where one fails, is paused or deleted, no other one begins.
+nothing: no member is applied before all of them are approved, and where one fails, is paused or deleted, no other one
+begins.
 """
 
 from __future__ import annotations
