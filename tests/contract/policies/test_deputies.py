@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from approvals.deciding.deputies import Deputy
 from tests.contract.conftest import RBAC, Reply, Request, Server
-from tests.contract.policies.conftest import CREATED, FORBIDDEN, Prepare, cluster_rights, rule
+from tests.contract.policies.conftest import CREATED, FORBIDDEN, INVALID, Prepare, cluster_rights, rule
 from tests.support.folders import ROOT
 from tests.support.kubernetes import live
 
@@ -99,6 +100,26 @@ def test_S52_who_makes_deputies_makes_no_other_binding_and_others_are_left_alone
         answer = makers.bind(user, name="mine", subjects=[person("team", "Group")], kind="")
         assert answer.code == CREATED, answer.message
     assert makers.bind().code == CREATED
+
+
+UNREADABLE = {
+    "another form of time": {"until": "2030-12-24T18:00Z0"},
+    "no zone": {"until": "2030-12-24T18:00:00"},
+    "a zone of a day": {"until": "2030-12-24T18:00:00+24:00"},
+    "no such day": {"until": "2030-02-31T18:00:00Z"},
+    "a name with a control character": {"user": "do\x1bra"},
+    "another name with one": {"deputyFor": "a\0b"},
+    "a reason with one": {"reason": "holi\0day"},
+}
+
+
+@pytest.mark.parametrize("spec", UNREADABLE.values(), ids=UNREADABLE)
+def test_S52_the_api_server_takes_no_deputy_that_pratique_cannot_read(makers: Makers, spec: dict[str, Any]) -> None:
+    answer = makers.deputy("admin", **spec)
+    assert answer.code == INVALID, answer.message
+    for until in ("2030-12-24T18:00:00z", "2030-12-24t18:00:00.5+05:30"):
+        if makers.deputy("admin", until=until).code == CREATED:
+            assert Deputy.read({"user": "a", "deputyFor": "b", "clusterRole": "c", "until": until})[1] == ""
 
 
 def test_S52_nobody_names_deputies_of_others_but_who_may_change_bindings(makers: Makers) -> None:
