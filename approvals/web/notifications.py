@@ -21,7 +21,7 @@ from approvals.services.notifications import targets
 from approvals.web.access_decorators import person, signed_in
 from approvals.web.fields import LabelsField, LinesField, mono
 from approvals.web.rendering import Followed, again, page, part_of
-from provisioner.source.egress import shown
+from provisioner.source.egress import place_of, shown
 
 LATELY = 50
 # While something is on its way.
@@ -71,6 +71,7 @@ def index(http: HttpRequest) -> HttpResponse:
     last = latest_deliveries(rows)
     facts = {
         "rows": [(row, shown(row.address), last.get(row.pk)) for row in rows],
+        "others": [(row, str(place_of(row.address)) if row.address.startswith("http") else "") for row in targets.stoppable_targets(by=person(http))],
         "may_write": bool(targets.seen_clusters(by=person(http))),
     }
     return page(http, "notifications/targets.html", facts)
@@ -103,8 +104,17 @@ def edit(http: HttpRequest, *, name: str) -> HttpResponse:
 
 @require_POST
 @signed_in
+def stop(http: HttpRequest, *, name: str) -> HttpResponse:
+    target = targets.find_target(by=person(http), name=name, to_stop=True)
+    targets.stop_target(by=person(http), target=target, via=VIA)
+    messages.success(http, f"{name} was switched off.")
+    return redirect("notifications")
+
+
+@require_POST
+@signed_in
 def delete(http: HttpRequest, *, name: str) -> HttpResponse:
-    target = targets.find_target(by=person(http), name=name)
+    target = targets.find_target(by=person(http), name=name, to_stop=True)
     targets.delete_target(by=person(http), target=target, via=VIA)
     messages.success(http, f"{name} was deleted.")
     return redirect("notifications")
