@@ -114,10 +114,18 @@ def test_the_watch_and_a_door_of_ours_may_see_a_new_object_at_one_moment(
         return kept(*about, **more)
 
     monkeypatch.setattr(deciding_objects, "_add_author", add_author_after_the_watch)
-    see(env, GUARD, 1, ADA, actor=Actor("ada", "rest"))
+    see(env, GUARD, 1, ADA, actor=Actor("ada", "rest"), is_made=True)
     row = DecidingObject.objects.get(uid="u-1")
     assert (row.writers, row.authors) == ([ADA], [ADA])
-    assert AuditEntry.objects.filter(verb="deciding-object.changed", actor="ada").exists()
+    assert AuditEntry.objects.filter(verb="deciding-object.created", actor="ada").exists()
+
+
+def test_what_a_door_wrote_ends_no_object_that_has_taken_its_place_since(env: World) -> None:
+    see(env, GUARD, 1, ADA)
+    newer = {"name": "routine", "uid": "u-2", "generation": 1, "resourceVersion": "9"}
+    observe(cluster=env.cluster, kind="ApprovalPolicy", obj={"metadata": newer, "spec": GUARD}, is_listed=True)
+    see(env, {**GUARD, "description": "2"}, 2, ADA, actor=Actor("ada", "rest"))
+    assert [row.uid for row in DecidingObject.objects.filter(gone_at=None)] == ["u-2"]
 
 
 def test_what_was_overwritten_before_we_kept_it_is_in_the_audit(env: World) -> None:
