@@ -21,7 +21,7 @@ from approvals.services.notifications import targets
 from approvals.web.access_decorators import person, signed_in
 from approvals.web.fields import LabelsField, LinesField, mono
 from approvals.web.rendering import Followed, again, page, part_of
-from provisioner.source.egress import place_of, shown
+from provisioner.source.egress import shown
 
 LATELY = 50
 # While something is on its way.
@@ -71,7 +71,7 @@ def index(http: HttpRequest) -> HttpResponse:
     last = latest_deliveries(rows)
     facts = {
         "rows": [(row, shown(row.address), last.get(row.pk)) for row in rows],
-        "others": [(row, str(place_of(row.address)) if row.address.startswith("http") else "") for row in targets.stoppable_targets(by=person(http))],
+        "others": [(row, targets.host_of(row)) for row in targets.stoppable_targets(by=person(http))],
         "may_write": bool(targets.seen_clusters(by=person(http))),
     }
     return page(http, "notifications/targets.html", facts)

@@ -46,7 +46,7 @@ def end_row(seen: DecidingObject) -> None:
 
 
 def names_of_objects(cluster: Cluster, names: Iterable[str]) -> set[str]:
-    """Those of the names that an ApprovalPolicy of the cluster has, or had: whoever lists such a name means the object."""
+    """Those of the names that an ApprovalPolicy of the cluster has, or had: who lists such a name means the object."""
     rows = Policy.objects.filter(cluster=cluster, name__in=list(names)).exclude(uid="")
     return {*rows.exclude(uid__startswith=UID_PREFIX).values_list("name", flat=True)}
 

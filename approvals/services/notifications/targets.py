@@ -66,6 +66,11 @@ def stoppable_targets(*, by: Caller) -> list[NotificationTarget]:
     return [target for target in others if names.intersection(target.granted)]
 
 
+def host_of(target: NotificationTarget) -> str:
+    """What of its address is no secret."""
+    return str(place_of(target.address)) if target.address.startswith("http") else ""
+
+
 def find_target(*, by: Caller, name: str, to_stop: bool = False) -> NotificationTarget:
     """Raises NotFound, which is the same where there is none and where they may not see it, or stop it."""
     there = [*visible_targets(by=by), *(stoppable_targets(by=by) if to_stop else ())]
@@ -290,9 +295,8 @@ def _save(
     elif is_active:
         row.is_active, row.stopped_because = True, ""
     row.save()
-    host = str(place_of(row.address)) if row.address.startswith("http") else ""
     told = ("kind", "event_types", "clusters", "granted", "labels", "min_severity")
-    facts = {"name": name, "host": host, "active": is_active, **{column: columns[column] for column in told}}
+    facts = {"name": name, "host": host_of(row), "active": is_active, **{column: columns[column] for column in told}}
     verb = f"notification-target.{'created' if secret else 'changed'}"
     audit.record(verb=verb, actor=Actor(by.name, via), facts=facts)
     return row, secret

@@ -172,7 +172,8 @@ def _replay_chunk(
     for request in chunk:
         one = past[request.pk]
         own = [next(answers) for _ in texts] if one.facts is not None else []
-        yield ReplayRow(request, verdict_of.get(request.pk, ""), replay(document, one, terms, own, reads_labels=reads_labels))
+        said = replay(document, one, terms, own, reads_labels=reads_labels)
+        yield ReplayRow(request, verdict_of.get(request.pk, ""), said)
 
 
 def _without_report(request: Request) -> PastRequest:

@@ -1,4 +1,4 @@
-"""The policies for deputies on a real API server: which bindings their makers may create, and whose deputies they name."""
+"""The policies for deputies on a real API server: which bindings their makers create, and whose deputies they name."""
 
 from __future__ import annotations
 
