@@ -12,7 +12,6 @@ from approvals.policy.explanation import ReaderFacts, TermValue, value_terms
 from approvals.policy.terms import ExpressionTerms
 from provisioner.expressions import ExpressionAnswer, ExpressionOutcome, problem_words
 
-
 OTHER_LABELS = "it reads labels, and the request had other ones before"
 
 
@@ -63,10 +62,9 @@ def replay(
     are any. `reads_labels`: any of these does, and the gate asks them with every set (S14)."""
     if words := past.why_not_selected_by(document):
         return Replayed(ReplayResult.NOT_SELECTED, words)
-    if past.facts is None:
-        return Replayed(ReplayResult.UNKNOWN, past.why_unknown)
-    if reads_labels and (past.label_sets is None or any(one != past.label_sets[0] for one in past.label_sets)):
-        return Replayed(ReplayResult.UNKNOWN, OTHER_LABELS)
+    had_others = past.label_sets is None or any(one != past.label_sets[0] for one in past.label_sets)
+    if past.facts is None or (reads_labels and had_others):
+        return Replayed(ReplayResult.UNKNOWN, past.why_unknown if past.facts is None else OTHER_LABELS)
     own, conditions = answers[: len(terms.texts)], answers[len(terms.texts) :]
     doubt = ""
     for condition, found in zip(document.match_conditions, conditions, strict=True):

@@ -30,11 +30,11 @@ class Makers:
     server: Server
     mark: str
 
-    def deputy(self, user: str = "carol", **spec: Any) -> Reply:
+    def deputy(self, by: str = "carol", **spec: Any) -> Reply:
         about = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "Deputy"}
         said = {"user": "dora", "deputyFor": "carol", "clusterRole": self.mark, "until": "2030-12-24T18:00:00Z", **spec}
         body = {**about, "metadata": {"name": f"{self.mark}-{next(_numbers)}"}, "spec": said}
-        return self.server.send(Request("POST", DEPUTIES, body, user=user))
+        return self.server.send(Request("POST", DEPUTIES, body, user=by))
 
     def bind(self, user: str = "carol", *, name: str = "", subjects: Any = None, **owner: str) -> Reply:
         """The binding of a Deputy that this maker has just written, unless something is said otherwise."""

@@ -100,10 +100,12 @@ def test_S53_whoever_may_see_all_of_one_of_its_clusters_stops_a_target_and_sees_
     target, act = target_row(URL, granted=["prod", "staging"]), getattr(targets, how)
     with pytest.raises(NotFound):
         act(by=acting(env.bert), target=target, via="rest")
+    assert targets.stoppable_targets(by=acting(env.ada)) == [target]
     env.kubernetes.allowed.discard(("ada", "approve", "*"))
-    with pytest.raises(Refused):  # kept answers let them see it, Kubernetes says no by now
+    with pytest.raises(NotAllowed, match="need `approve`"):  # a kept answer shows it, Kubernetes says no by now
         act(by=acting(env.ada), target=target, via="rest")
     env.kubernetes.allow("ada", "approve")
+    cache.clear()
     act(by=acting(env.ada), target=target, via="rest")
     left = NotificationTarget.objects.first()
     assert left is None or (left.is_active, left.stopped_because, left.version) == (False, "ada switched it off", 2)
