@@ -105,7 +105,7 @@ def state_of(member: RolloutMember, request: Request | None, now: datetime) -> M
     # Who asks for the deletion of what failed does not undo that it did.
     is_there = not deployment.gone_at and not deployment.cluster.removed_at
     is_gone = skipped is SkipReason.DELETED and not (is_there and state in FAILED)
-    if is_gone or (skipped and state in _UNWRITTEN):
+    if skipped and (is_gone or state in _UNWRITTEN):
         state, why = MemberState.SKIPPED, skipped
     else:
         skipped = None

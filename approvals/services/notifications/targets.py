@@ -74,7 +74,7 @@ def host_of(target: NotificationTarget) -> str:
 def find_target(*, by: Caller, name: str, to_stop: bool = False) -> NotificationTarget:
     """Raises NotFound, which is the same where there is none and where they may not see it, or stop it."""
     there = [*visible_targets(by=by), *(stoppable_targets(by=by) if to_stop else ())]
-    found = next((target for target in there if target.name == name), None)
+    found: NotificationTarget | None = next((target for target in there if target.name == name), None)
     if found is None:
         raise NotFound("there is no such notification target, or you may not see it")
     return found
