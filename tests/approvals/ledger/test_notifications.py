@@ -11,7 +11,16 @@ import time_machine
 from approvals.clock import database_now
 from approvals.events.signed_post import PostResult
 from approvals.ledger import notifications
-from approvals.ledger.notifications import KEPT, WAITS_SECONDS, is_told_of, next_delivery, note_result, spread_events
+from approvals.ledger.notifications import (
+    AGED,
+    AGED_STAYS,
+    KEPT,
+    WAITS_SECONDS,
+    is_told_of,
+    next_delivery,
+    note_result,
+    spread_events,
+)
 from approvals.models import NotificationDelivery, NotificationTarget, OutboxEvent, Request
 from tests.support.approvals.fixtures import World
 from tests.support.notification_targets import happened, target_row
@@ -42,6 +51,10 @@ REFUSED = PostResult(status=400, code="source-unavailable", problem="hooks.examp
         ({"labels": {"team": "harbour"}}, {}, True),
         ({"labels": {"team": "harbour", "tier": "1"}}, {}, False),
         ({"labels": {"team": "harbour"}}, {"labels": {}}, False),
+        ({"labels": {"team": "harbour"}}, {"labels": [{}, {"team": "harbour"}]}, True),
+        ({"labels": {"team": "harbour"}}, {"labels": [{"team": "quay"}]}, False),
+        ({"labels": {"team": "harbour"}}, {"labels": [{"tier": str(number)} for number in range(12)]}, True),
+        ({"labels": {"team": "harbour"}}, {"type": "dev.pratique.policy.changed.v1", "labels": []}, True),
         ({"min_severity": "notable"}, {}, True),
         ({"min_severity": "critical"}, {}, False),
         ({"min_severity": "critical"}, {"severity": ""}, True),
@@ -191,6 +204,25 @@ def test_what_failed_while_a_target_was_away_is_sent_as_soon_as_something_else_a
     assert again.event_id == first
 
 
+def test_what_was_refused_waits_its_time_whatever_else_arrives(request_: Request, hook: NotificationTarget) -> None:
+    spread()
+    NotificationDelivery.objects.all().delete()
+    first = happened("request.start", request=request_)
+    happened("drift.found", deployment=request_.deployment)
+    spread()
+    refused = next_delivery(hook.pk, database_now())
+    assert refused is not None and refused.event_id == first
+    NotificationDelivery.objects.filter(pk=refused.pk).update(attempts=5)
+    refused.refresh_from_db()
+    note_result(refused, REFUSED)
+    later = NotificationDelivery.objects.get(pk=refused.pk).send_at
+    NotificationTarget.objects.update(failures=1)
+    other = next_delivery(hook.pk, database_now())
+    assert other is not None
+    note_result(other, PostResult(status=200))
+    assert NotificationDelivery.objects.get(pk=refused.pk).send_at == later
+
+
 def test_a_wait_that_is_asked_for_is_kept_and_gone_switches_the_target_off(
     request_: Request, hook: NotificationTarget
 ) -> None:
@@ -220,6 +252,9 @@ def test_what_is_old_is_let_go(request_: Request, hook: NotificationTarget) -> N
     now = database_now()
     notifications.clear_old(now + KEPT - timedelta(minutes=1))
     assert OutboxEvent.objects.exists()
-    notifications.clear_old(now + KEPT + timedelta(minutes=1))
+    later = now + KEPT + timedelta(minutes=1)
+    notifications.clear_old(later)
+    assert [(row.send_at, row.dead_at, row.problem) for row in hook.deliveries.all()] == [(None, later, AGED)]
+    notifications.clear_old(later + AGED_STAYS)
     assert not OutboxEvent.objects.exists()
     assert not NotificationDelivery.objects.exists()
