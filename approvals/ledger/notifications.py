@@ -39,6 +39,8 @@ FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 5, 300
 # What a server asks for by Retry-After.
 LONGEST_ASKED_SECONDS = 86_400.0
 GONE, TOO_MANY = 410, 429
+# People get at most one message in so long, of at most so many events.
+DIGEST, MOST_TOGETHER = timedelta(minutes=1), 200
 # Events and what became of them, whether or not PRATIQUE_KEEP_DAYS lets anything else go.
 KEPT = timedelta(days=30)
 # What is given up for its age stays so long, for whoever looks.
@@ -110,24 +112,43 @@ def next_delivery(target_id: int, now: datetime) -> NotificationDelivery | None:
     return due.filter(event__type=EventType.TEST).first() or due.order_by("event").first()
 
 
+def due_together(first: NotificationDelivery, now: datetime) -> list[NotificationDelivery]:
+    """What people are told in one message with `first`, in the order of events: all that is due, but what waits behind
+    an earlier one of its subject. Empty for a minute after each message: 50 clusters at once are one message."""
+    of_target = NotificationDelivery.objects.filter(target=first.target_id)
+    if of_target.filter(delivered_at__gt=now - DIGEST).exclude(event__type=EventType.TEST).exists():
+        return []
+    waiting = _waiting(first.target_id).filter(event__cluster__in=first.target.granted)
+    behind = waiting.filter(subject=OuterRef("subject"), event__lt=OuterRef("event"), send_at__gt=now)
+    due = waiting.filter(~Exists(behind), send_at__lte=now).select_related("event", "target")
+    return list(due.order_by("event")[:MOST_TOGETHER])
+
+
 @transaction.atomic(durable=True)
-def note_result(delivery: NotificationDelivery, result: PostResult) -> None:
-    """Keep what came of an attempt: it was delivered, is sent again later, or is dead."""
+def note_result(
+    delivery: NotificationDelivery, result: PostResult, *, also: Iterable[NotificationDelivery] = ()
+) -> None:
+    """Keep what came of an attempt: it was delivered, is sent again later, or is dead; and so what went with it."""
     now = database_now()
     target = for_change(NotificationTarget.objects.filter(pk=delivery.target_id)).first()
-    rows = NotificationDelivery.objects.filter(pk=delivery.pk, send_at=delivery.send_at)
-    attempts = delivery.attempts + 1
-    kept = {
-        "attempts": attempts,
-        "tried_at": now,
-        "status": result.status,
-        "milliseconds": result.milliseconds,
-        "problem": result.problem[:500],
-    }
-    if target is None or not rows.exists():  # deleted or switched off meanwhile
+    sent = (delivery, *also)
+    now_due = dict(NotificationDelivery.objects.filter(pk__in=[it.pk for it in sent]).values_list("pk", "send_at"))
+    known = [it for it in sent if it.send_at and now_due.get(it.pk) == it.send_at]
+    if target is None or not known:  # deleted or switched off meanwhile
         return
+    asked = timedelta(seconds=min(result.wait_seconds, LONGEST_ASKED_SECONDS))
+    for each in known:
+        each.attempts, each.tried_at, each.status = each.attempts + 1, now, result.status
+        each.milliseconds, each.problem, each.send_at = result.milliseconds, result.problem[:500], None
+        if not result.code:
+            each.delivered_at = now
+        elif each.event.type == EventType.TEST or each.attempts > len(WAITS_SECONDS):
+            each.dead_at = now
+        else:
+            each.send_at = now + max(asked, _jittered(WAITS_SECONDS[each.attempts - 1]))
+    columns = ["attempts", "tried_at", "status", "milliseconds", "problem", "send_at", "delivered_at", "dead_at"]
+    NotificationDelivery.objects.bulk_update(known, columns)
     if not result.code:
-        rows.update(**kept, delivered_at=now, send_at=None)
         if target.failures:
             # What failed because it was away need not wait any longer; what was refused waits as it did.
             was_away = Q(status__in=(0, TOO_MANY)) | Q(status__gte=500)
@@ -138,11 +159,6 @@ def note_result(delivery: NotificationDelivery, result: PostResult) -> None:
         "an event was not delivered",
         extra={"target": target.name, "event": delivery.event_id, "status": result.status, "code": result.code},
     )
-    asked = timedelta(seconds=min(result.wait_seconds, LONGEST_ASKED_SECONDS))
-    if delivery.event.type == EventType.TEST or attempts > len(WAITS_SECONDS):
-        rows.update(**kept, dead_at=now, send_at=None)
-    else:
-        rows.update(**kept, send_at=now + max(asked, _jittered(WAITS_SECONDS[attempts - 1])))
     if result.status == GONE:
         stop_target(target, f"{result.problem}: it is gone, and wants no more events")
         facts = {"name": target.name, "status": GONE}

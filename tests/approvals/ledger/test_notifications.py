@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from approvals.ledger.notifications import (
     AGED_STAYS,
     KEPT,
     WAITS_SECONDS,
+    due_together,
     is_told_of,
     next_delivery,
     note_result,
@@ -258,3 +259,35 @@ def test_what_is_old_is_let_go(request_: Request, hook: NotificationTarget) -> N
     notifications.clear_old(later + AGED_STAYS)
     assert not OutboxEvent.objects.exists()
     assert not NotificationDelivery.objects.exists()
+
+
+def test_people_get_one_message_a_minute_of_all_that_is_due(hook: NotificationTarget) -> None:
+    subjects = [f"c{number:02}/web" for number in range(50)]
+    numbers = [happened("revision.overdue") for _ in subjects]
+    for number, subject in zip(numbers, subjects, strict=True):
+        OutboxEvent.objects.filter(pk=number).update(subject=subject, cluster="prod")
+    spread_events()
+    now = database_now()
+
+    def due(at: datetime) -> list[NotificationDelivery]:
+        first = next_delivery(hook.pk, at)
+        return due_together(first, at) if first else []
+
+    together = due(now)
+    assert [each.event_id for each in together] == numbers
+    with time_machine.travel(now, tick=False):
+        note_result(together[0], REFUSED, also=together[1:])
+    assert hook.deliveries.filter(attempts=1, send_at__gt=now, status=400).count() == 50
+    hook.deliveries.filter(event__in=numbers[:49]).update(send_at=now)
+    # Another event of the one that waits longer is told after it.
+    last = OutboxEvent.objects.get(pk=happened("revision.overdue"))
+    OutboxEvent.objects.filter(pk=last.pk).update(subject=subjects[49], cluster="prod")
+    spread_events()
+    later = due(now + timedelta(seconds=2))
+    assert [each.event_id for each in later] == numbers[:49]
+    with time_machine.travel(now, tick=False):
+        note_result(later[0], PostResult(status=200), also=later[1:])
+    assert hook.deliveries.filter(delivered_at=now).count() == 49
+    hook.deliveries.filter(delivered_at=None).update(send_at=now)
+    assert due(now + timedelta(seconds=59)) == []
+    assert [each.event_id for each in due(now + timedelta(seconds=61))] == [numbers[49], last.pk]
