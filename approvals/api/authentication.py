@@ -68,7 +68,7 @@ DECIDING = {
     ("api-cluster", "switch_guard"),
     *(
         ("api-notification-target", action)
-        for action in ("create", "update", "destroy", "secret", "test", "send_again")
+        for action in ("create", "update", "destroy", "stop", "secret", "test", "send_again")
     ),
     *((f"api-{kind.slug}", action) for kind in KINDS for action in ("create", "update", "destroy")),
     ("api-finding-exceptions", "confirm"),

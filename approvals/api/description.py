@@ -114,6 +114,7 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
     ("api-notification-target", "create"): (*_WISHING, errors.TooMany),
     ("api-notification-target", "update"): (*_WISHING, errors.NoVersion),
     ("api-notification-target", "destroy"): (errors.NotAllowed, errors.NoVersion),
+    ("api-notification-target", "stop"): (errors.NotAllowed,),
     ("api-notification-target", "secret"): (errors.NotAllowed,),
     ("api-notification-target", "test"): (errors.NotAllowed, errors.NotOpen),
     ("api-notification-target", "send_again"): (errors.NotAllowed, errors.NotOpen),

@@ -35,7 +35,9 @@ class NotificationTargetViewSet(ClusterScoped):
         rows = NotificationTarget.objects.order_by("name", "pk")
         if getattr(self, "swagger_fake_view", False):
             return rows
-        return rows.filter(pk__in=[one.pk for one in targets.visible_targets(by=caller_of(self.request))])
+        by = caller_of(self.request)
+        found = [*targets.visible_targets(by=by), *(targets.stoppable_targets(by=by) if self.action == "stop" else ())]
+        return rows.filter(pk__in=[one.pk for one in found])
 
     @extend_schema(request=NewTargetInput, responses={201: NewTargetSerializer})
     def create(self, request: Http) -> Response:
@@ -58,6 +60,13 @@ class NotificationTargetViewSet(ClusterScoped):
     def destroy(self, request: Http, **_: Any) -> Response:
         """Delete the target of the ETag in `If-Match`, with what is known of its deliveries."""
         targets.delete_target(by=caller_of(request), target=self._matched(), via=VIA)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    @extend_schema(request=None, responses={204: None})
+    @action(detail=True, methods=["post"])
+    def stop(self, request: Http, **_: Any) -> Response:
+        """Switch it off; the right of `create` on one of its clusters is enough, also if you may not read it."""
+        targets.stop_target(by=caller_of(request), target=self.get_object(), via=VIA)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(request=None, responses={201: TargetSecretSerializer})

@@ -17,6 +17,8 @@ from approvals.deciding.spec_fields import SpecFields
 
 # As `kubectl pratique deputy` has them.
 LONGEST, SOON = timedelta(days=92), timedelta(days=3)
+# So that whoever made it can read why.
+UNREADABLE_STAYS = timedelta(hours=1)
 # With the uid of the Deputy: one that is made again under the same name has another one.
 BINDING_PREFIX = "pratique:deputy:"
 SYSTEM = "system:"
@@ -68,7 +70,14 @@ class Deputy(DecidingKind):
 
     @classmethod
     def describe_unreadable(cls, spec: Mapping[str, Any]) -> str:
-        return "it gives no right"
+        return (
+            "Pratique counts no right by it. Its binding gives the right in Kubernetes all the same, until Pratique "
+            "deletes the Deputy an hour after it was seen"
+        )
+
+    @classmethod
+    def unreadable_ends_at(cls, since: datetime) -> datetime | None:
+        return since + UNREADABLE_STAYS
 
     @property
     def summary(self) -> str:

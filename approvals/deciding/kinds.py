@@ -160,6 +160,11 @@ class DecidingKind(ABC):
         """When Pratique deletes one that was made at `since`; None where it does not."""
         return None
 
+    @classmethod
+    def unreadable_ends_at(cls, since: datetime) -> datetime | None:
+        """When Pratique deletes one of `since` that it cannot read; None where it stays."""
+        return None
+
     def next_change(self, now: datetime) -> datetime | None:
         """When it says something else without being written, such as a window that opens; None where never."""
         return None

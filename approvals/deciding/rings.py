@@ -2,7 +2,8 @@
 
 Clusters are sorted into rings. A ring begins when every ring before it is through: its members are healthy, have been
 so for its soak time, and somebody has approved what follows where the ring asks for that. On one cluster it is all or
-nothing: no member is applied before all of them are approved, and where one fails, no other one begins.
+nothing: no member is applied before all of them are approved, and where one fails, is paused or deleted, no other one
+begins.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class MemberState(StrEnum):
     SKIPPED = "skipped"
 
 
-_FAILED = (MemberState.RESTORING, MemberState.FAILED)
+FAILED = (MemberState.RESTORING, MemberState.FAILED)
 _UNREADY = (MemberState.UNDECIDED, MemberState.ENDED)
 # What somebody did who may not let the set go on.
 _BY_PEOPLE = (SkipReason.DELETED, SkipReason.PAUSED)
@@ -136,6 +137,22 @@ class RolloutMember:
         """Whether nothing of it was applied, and it may be yet."""
         return self.state in (MemberState.UNDECIDED, MemberState.APPROVED, MemberState.ENDED, MemberState.SKIPPED)
 
+    @property
+    def is_dropped(self) -> bool:
+        return self.skipped in _BY_PEOPLE
+
+    @property
+    def seen(self) -> int | str | None:
+        """What somebody goes by who approves what follows its ring: the request that is healthy, or why nobody waits
+        for which one; None of all others."""
+        if self.state is MemberState.HEALTHY:
+            return self.number
+        return f"{self.number}: {self.skipped}" if self.is_dropped else None
+
+    def is_as_seen(self, seen: int | str | None) -> bool:
+        """Whether it is no other one, and nothing is healthy or left out that was not `seen`."""
+        return seen == self.seen or (self.seen is None and seen in (None, self.number))
+
 
 @dataclass(frozen=True, slots=True)
 class RingHold:
@@ -203,15 +220,15 @@ class Rollout:
         """
         beside = defaultdict[str, list[RolloutMember]](list)
         for member in self.members:
-            if member.state in (*_FAILED, *_UNREADY):
+            if member.state in (*FAILED, *_UNREADY) or member.is_dropped:
                 beside[member.cluster].append(member)
         before: RingProgress | None = None  # the first ring that is not through
         found = {}
         for progress in self.progress(now):
             for member in progress.members:
                 others = [one for one in beside[member.cluster] if one is not member]
-                failed = [one.name for one in others if one.state in _FAILED]
-                unready = [f"{one.name} ({one.state})" for one in others if one.state in _UNREADY]
+                failed = [one.name for one in others if one.state in FAILED]
+                unready = [f"{one.name} ({one.skipped or one.state})" for one in others if one.state not in FAILED]
                 if failed:
                     words = f"{some(failed, SHOWN)} of set {self.name} failed on this cluster, so the others stop here"
                     found[member.cluster, member.name] = RingHold(words)
@@ -220,7 +237,10 @@ class Rollout:
                     found[member.cluster, member.name] = RingHold(f"{words}: {before.words}", before.due_at)
                 elif unready:
                     words = f"on one cluster, set {self.name} is applied when all its members are approved"
-                    found[member.cluster, member.name] = RingHold(f"{words}; waiting for {some(unready, SHOWN)}")
+                    words += f"; waiting for {some(unready, SHOWN)}"
+                    if any(one.is_dropped for one in others):
+                        words += ". What is paused or deleted can be removed from the order"
+                    found[member.cluster, member.name] = RingHold(words)
             before = before or (None if progress.is_through else progress)
         return found
 
@@ -239,7 +259,7 @@ def _progress(ring: Ring, members: tuple[RolloutMember, ...], *, is_approved: bo
     # From the last one that became healthy; where nobody knows since when one is, it is taken for now.
     last = max((member.since or now for member in healthy), default=None)
     due_at = last + ring.soak if last and last + ring.soak > now else None
-    dropped = [member for member in members if member.skipped in _BY_PEOPLE]
+    dropped = [member for member in members if member.is_dropped]
     waits, needs_approval = [], bool(ring.needs_approval or dropped or not (healthy or left))
     if left:
         counts = sorted(Counter(str(member.state) for member in left).items())

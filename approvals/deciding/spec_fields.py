@@ -40,7 +40,7 @@ class SpecFields:
         """A time that names its zone, in UTC."""
         text = self.text(name, longest=40)
         try:
-            found = datetime.fromisoformat(text)
+            found = datetime.fromisoformat(text.upper())  # Kubernetes takes t and z as well
             if found.tzinfo is not None:
                 return found.astimezone(UTC)
         except (ValueError, OverflowError):

@@ -8,11 +8,12 @@ from typing import Any
 
 from approvals.events.occasions import EventType, brief_type
 from provisioner.escaping import visible
-from provisioner.sentences import and_more
+from provisioner.sentences import and_more, number, some
 from provisioner.values import Severity
 
 # Fits into what every vendor takes: 3,000 characters of a section in Slack, 4,000 of a post in an old Mattermost.
 ROOM = 2600
+MOST_SUBJECTS = 10
 # Where the name of the type does not say it.
 _WHAT: Mapping[str, str] = {
     EventType.REQUEST_READY: "ready for review",
@@ -86,6 +87,23 @@ def write_message(
         link=request.get("page") or deployment.get("page") or home,
         facts=tuple((label, str(words)) for label, words in facts if words),
         entries=tuple(headline),
+    )
+
+
+def write_digest(messages: Sequence[EventMessage], *, home: str) -> EventMessage:
+    """One message for many events: how many of what, and what each is about."""
+    about: dict[str, list[str]] = {}
+    for message in messages:
+        about.setdefault(message.what, []).append(message.subject)
+    counts = [f"{len(subjects)} {what}" for what, subjects in about.items()]
+    return EventMessage(
+        event_id=messages[0].event_id,
+        subject=number(len(messages), "event"),
+        what=some(counts),
+        link=home,
+        facts=tuple(
+            (f"{what[:1].upper()}{what[1:]}", some(subjects, MOST_SUBJECTS)) for what, subjects in about.items()
+        ),
     )
 
 

@@ -53,12 +53,15 @@ def put_event(entry: AuditEntry, request: Request | None, deployment: BundleDepl
         data["change"] = {"reason": request.change_reason[:MAX_WORDS], "ticket": request.change_ticket}
         # What people wrote when they reviewed or withdrew it.
         data["reason"] = _told(entry.facts.get("reason", ""))
+    labels = [deployment.labels] if deployment else []
+    if request:  # whoever takes a label off takes nobody's events away (S14)
+        labels = [request.labels, *request.earlier_labels]
     OutboxEvent.objects.create(
         number=entry.number,
         type=event_type,
         cluster=cluster[:63],
         subject=subject[:MAX_SUBJECT],
-        labels=(request or deployment).labels if deployment else {},
+        labels=labels,
         severity=severity,
         data=data,
         at=entry.at,

@@ -30,7 +30,7 @@ from approvals.errors import TooManyRules
 from approvals.gate.facts import ExceptionFacts
 from approvals.gate.policies import facts_of, reviewed_report, worst_new_of
 from approvals.ledger import labels
-from approvals.ledger.deciding import check_runs, confirmations
+from approvals.ledger.deciding import check_runs, confirmations, policy_rows
 from approvals.ledger.pivots import has_requested
 from approvals.models import Cluster, Confirmation, DecidingObject, Policy, Report, Request
 from approvals.policy.built_in import BUILT_IN, UID_PREFIX, BuiltInGuard
@@ -210,7 +210,8 @@ def load_policies(request: Request, api: Api | None = None, rows: KeptRows | Non
     """Every policy that may judge a request: those of the service, built-in guards, and those of its cluster as the
     watch saw them last, or with `api` as they are now. Raises as `live_objects`.
 
-    A rule that lists a policy by its name means the object: a grant of the service that has its name is left out.
+    A rule that lists a policy by its name means the object: a grant of the service that has its name is left out, also
+    once the object is gone.
     """
     cluster = request.deployment.cluster
     own, row_of = (rows and rows.policies) or _policy_rows(cluster)
@@ -219,8 +220,10 @@ def load_policies(request: Request, api: Api | None = None, rows: KeptRows | Non
     of_cluster = [_policy_of_seen(one, row_of.get(one.uid)) for one in objects]
     in_force = settings.PRATIQUE["BUILT_IN_GUARDS"]
     built_in = [(by_uid.get(guard.uid), guard) for guard in BUILT_IN if guard.name in in_force]
-    taken = {loaded.document.name for loaded in of_cluster if loaded}
     of_service = [policy_of_row(row) for row in own if not row.uid]
+    grants = [loaded.document.name for loaded in of_service if loaded.document.is_grant]
+    taken = {loaded.document.name for loaded in of_cluster if loaded}
+    taken |= policy_rows.names_of_objects(cluster, grants) if grants else set()
     found = [
         *(loaded for loaded in of_service if not (loaded.document.is_grant and loaded.document.name in taken)),
         *filter(None, (_built_in_policy(row, guard, request) for row, guard in built_in if row)),

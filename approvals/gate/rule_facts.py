@@ -47,8 +47,9 @@ def rules_of(request: Request, report: Report, objects: Iterable[SeenObject], ap
 
 def oldest_carried(request: Request) -> datetime:
     """When an approval has to be younger than that is carried over: as old as a request may grow, and waiting for a
-    window does not age it."""
-    return request.without_hold(database_now()) - timedelta(hours=settings.PRATIQUE["REQUEST_HOURS"])
+    window does not age it, nor does what is left to create once the request was applied."""
+    at = request.without_hold(request.settled_at or database_now())
+    return at - timedelta(hours=settings.PRATIQUE["REQUEST_HOURS"])
 
 
 def _with_people(request: Request, found: list[RuleFacts], api: Api | None) -> tuple[RuleFacts, ...]:

@@ -84,7 +84,8 @@ def take_up(deployment: BundleDeployment, of: Request | None = None) -> ChangeWo
 def follow(deployment: BundleDeployment, actor: Actor) -> Request | None:
     """What was written and made no request is for the open one, unless that is being applied: then for the next one.
 
-    Once it is approved only what is missing is taken over: no reviewer saw another ticket than they decided by.
+    Once anybody has approved it, in this round or an earlier one, only what is missing is taken over: nobody's approval
+    counts for another ticket than they decided by, also where it is carried over (S51).
     Returns the request whose words changed. That makes no round: nobody reviews them. Needs the lock of the deployment,
     and of its open request.
     """
@@ -95,7 +96,7 @@ def follow(deployment: BundleDeployment, actor: Actor) -> Request | None:
     take_up(deployment)
     before = ChangeWords(request.change_reason, request.change_ticket) if request else due
     after = ChangeWords(due.reason or before.reason, due.ticket or before.ticket)
-    if request is not None and request.state == State.APPROVED:
+    if request is not None and (request.state == State.APPROVED or request.reviews.filter(decision="Approve").exists()):
         after = ChangeWords(before.reason or due.reason, before.ticket or due.ticket)
     if request is None or after == before:
         return None

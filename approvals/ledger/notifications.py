@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Exists, Min, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet
 
 from approvals import audit
 from approvals.audit import MACHINE
@@ -21,6 +21,7 @@ from approvals.clock import database_now
 from approvals.deciding.selector import SelectedBy, Selector
 from approvals.events.occasions import EventType
 from approvals.events.signed_post import PostResult
+from approvals.ledger.labels import MAX_KEPT
 from approvals.locks import for_change
 from approvals.models import NotificationDelivery, NotificationTarget, OutboxEvent
 from provisioner.values import Severity
@@ -37,9 +38,14 @@ JITTER = 0.2
 FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 5, 300
 # What a server asks for by Retry-After.
 LONGEST_ASKED_SECONDS = 86_400.0
-GONE = 410
+GONE, TOO_MANY = 410, 429
+# People get at most one message in so long, of at most so many events.
+DIGEST, MOST_TOGETHER = timedelta(minutes=1), 200
 # Events and what became of them, whether or not PRATIQUE_KEEP_DAYS lets anything else go.
 KEPT = timedelta(days=30)
+# What is given up for its age stays so long, for whoever looks.
+AGED_STAYS = timedelta(days=3)
+AGED = "it could not be sent within 30 days"
 
 
 def is_anything_to_spread() -> bool:
@@ -49,8 +55,8 @@ def is_anything_to_spread() -> bool:
 def is_told_of(target: NotificationTarget, event: OutboxEvent) -> bool:
     """Whether a target is told of an event. PURE
 
-    Only of clusters of which its writer may see all. Severities narrow requests, labels deployments: other events have
-    no severity, and no labels.
+    Only of clusters of which its writer may see all. Severities narrow requests, and labels what is about a deployment,
+    by any set that the request had.
     """
     if event.type == EventType.TEST or event.cluster not in target.granted:
         return False
@@ -58,9 +64,13 @@ def is_told_of(target: NotificationTarget, event: OutboxEvent) -> bool:
         return False
     if target.clusters and not any(fnmatch.fnmatchcase(event.cluster, glob) for glob in target.clusters):
         return False
-    selector = Selector(labels=target.labels, min_severity=target.min_severity)
+    # One set in events of an earlier version.
+    sets = event.labels if isinstance(event.labels, list) else [event.labels]
+    selector = Selector(labels=target.labels if sets else {}, min_severity=target.min_severity)
     worst = event.severity or str(Severity.CRITICAL)
-    return selector.selects(SelectedBy(event.subject, labels=(event.labels,), worst_new=worst))
+    is_all = len(sets) <= MAX_KEPT + 1
+    about = SelectedBy(event.subject, labels=tuple(sets), worst_new=worst, are_labels_kept=is_all)
+    return selector.selects(about)
 
 
 @transaction.atomic
@@ -102,38 +112,53 @@ def next_delivery(target_id: int, now: datetime) -> NotificationDelivery | None:
     return due.filter(event__type=EventType.TEST).first() or due.order_by("event").first()
 
 
+def due_together(first: NotificationDelivery, now: datetime) -> list[NotificationDelivery]:
+    """What people are told in one message with `first`, in the order of events: all that is due, but what waits behind
+    an earlier one of its subject. Empty for a minute after each message: 50 clusters at once are one message."""
+    of_target = NotificationDelivery.objects.filter(target=first.target_id)
+    if of_target.filter(delivered_at__gt=now - DIGEST).exclude(event__type=EventType.TEST).exists():
+        return []
+    waiting = _waiting(first.target_id).filter(event__cluster__in=first.target.granted)
+    behind = waiting.filter(subject=OuterRef("subject"), event__lt=OuterRef("event"), send_at__gt=now)
+    due = waiting.filter(~Exists(behind), send_at__lte=now).select_related("event", "target")
+    return list(due.order_by("event")[:MOST_TOGETHER])
+
+
 @transaction.atomic(durable=True)
-def note_result(delivery: NotificationDelivery, result: PostResult) -> None:
-    """Keep what came of an attempt: it was delivered, is sent again later, or is dead."""
+def note_result(
+    delivery: NotificationDelivery, result: PostResult, *, also: Iterable[NotificationDelivery] = ()
+) -> None:
+    """Keep what came of an attempt: it was delivered, is sent again later, or is dead; and so what went with it."""
     now = database_now()
     target = for_change(NotificationTarget.objects.filter(pk=delivery.target_id)).first()
-    rows = NotificationDelivery.objects.filter(pk=delivery.pk, send_at=delivery.send_at)
-    attempts = delivery.attempts + 1
-    kept = {
-        "attempts": attempts,
-        "tried_at": now,
-        "status": result.status,
-        "milliseconds": result.milliseconds,
-        "problem": result.problem[:500],
-    }
-    if target is None or not rows.exists():  # deleted or switched off meanwhile
+    sent = (delivery, *also)
+    now_due = dict(NotificationDelivery.objects.filter(pk__in=[it.pk for it in sent]).values_list("pk", "send_at"))
+    known = [it for it in sent if it.send_at and now_due.get(it.pk) == it.send_at]
+    if target is None or not known:  # deleted or switched off meanwhile
         return
+    asked = timedelta(seconds=min(result.wait_seconds, LONGEST_ASKED_SECONDS))
+    for each in known:
+        each.attempts, each.tried_at, each.status = each.attempts + 1, now, result.status
+        each.milliseconds, each.problem, each.send_at = result.milliseconds, result.problem[:500], None
+        if not result.code:
+            each.delivered_at = now
+        elif each.event.type == EventType.TEST or each.attempts > len(WAITS_SECONDS):
+            each.dead_at = now
+        else:
+            each.send_at = now + max(asked, _jittered(WAITS_SECONDS[each.attempts - 1]))
+    columns = ["attempts", "tried_at", "status", "milliseconds", "problem", "send_at", "delivered_at", "dead_at"]
+    NotificationDelivery.objects.bulk_update(known, columns)
     if not result.code:
-        rows.update(**kept, delivered_at=now, send_at=None)
         if target.failures:
-            # What failed because it was away need not wait any longer.
-            _waiting(target.pk).update(send_at=now)
+            # What failed because it was away need not wait any longer; what was refused waits as it did.
+            was_away = Q(status__in=(0, TOO_MANY)) | Q(status__gte=500)
+            _waiting(target.pk).filter(was_away).update(send_at=now)
         _note_rest(target, failures=0, rests_until=None)
         return
     logger.warning(
         "an event was not delivered",
         extra={"target": target.name, "event": delivery.event_id, "status": result.status, "code": result.code},
     )
-    asked = timedelta(seconds=min(result.wait_seconds, LONGEST_ASKED_SECONDS))
-    if delivery.event.type == EventType.TEST or attempts > len(WAITS_SECONDS):
-        rows.update(**kept, dead_at=now, send_at=None)
-    else:
-        rows.update(**kept, send_at=now + max(asked, _jittered(WAITS_SECONDS[attempts - 1])))
     if result.status == GONE:
         stop_target(target, f"{result.problem}: it is gone, and wants no more events")
         facts = {"name": target.name, "status": GONE}
@@ -157,8 +182,15 @@ def send_again(delivery: NotificationDelivery) -> bool:
 
 
 def clear_old(now: datetime) -> None:
-    """Let go of what is older than KEPT; whatever is that old is delivered or dead."""
-    while keys := list(OutboxEvent.objects.filter(at__lt=now - KEPT).values_list("pk", flat=True)[:SPREAD_AT_ONCE]):
+    """Let go of what is older than KEPT. What waits by then is given up, and stays a while longer, so that nothing goes
+    without a word."""
+    aged = NotificationDelivery.objects.filter(send_at__isnull=False, event__at__lt=now - KEPT)
+    for name, count in aged.values_list("target__name").annotate(count=Count("pk")).order_by("target__name"):
+        logger.warning("events were given up because of their age", extra={"target": name, "events": count})
+    aged.update(send_at=None, dead_at=now, problem=AGED)
+    just_aged = NotificationDelivery.objects.filter(event=OuterRef("pk"), problem=AGED, dead_at__gt=now - AGED_STAYS)
+    old = OutboxEvent.objects.filter(~Exists(just_aged), at__lt=now - KEPT)
+    while keys := list(old.values_list("pk", flat=True)[:SPREAD_AT_ONCE]):
         OutboxEvent.objects.filter(pk__in=keys).delete()
 
 

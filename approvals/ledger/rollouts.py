@@ -7,7 +7,7 @@ stands now.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from django.core.cache import cache
@@ -17,14 +17,14 @@ from django.db.models import OuterRef, Q, Subquery
 from approvals import audit, refusals, wake
 from approvals.audit import MACHINE
 from approvals.clock import database_now
-from approvals.deciding.rings import MemberState, OnFailure, SkipReason, parse_rings
+from approvals.deciding.rings import FAILED, MemberState, OnFailure, SkipReason, parse_rings
 from approvals.deciding.rings import Rollout as Order
 from approvals.deciding.rings import RolloutMember as Member
 from approvals.errors import Awaits
 from approvals.ledger import retries
 from approvals.lifecycle import UNDECIDED, State
 from approvals.locks import for_change
-from approvals.models import BundleDeployment, Cluster, Request, Revision, RingApproval, Rollout, RolloutMember
+from approvals.models import BundleDeployment, Cluster, Request, Revision, Rollout, RolloutMember
 from provisioner.values import HealthState
 
 # A cluster with a problem counts as silent when nobody has reached it for so long.
@@ -66,23 +66,19 @@ def read_order(row: Rollout, now: datetime) -> Order:
     requests = latest_requests(members)
     progress = [state_of(member, requests.get(member.pk), now) for member in members]
     known = {member.deployment.uid: one for member, one in zip(members, progress, strict=True)}
-    approved = {approval.ring for approval in row.ring_approvals.all() if _still_counts(approval, known)}
+    approved = {
+        approval.ring
+        for approval in row.ring_approvals.all()
+        if all(one.is_as_seen(approval.seen.get(uid)) for uid, one in known.items() if one.ring == approval.ring)
+    }
     return Order(row.name, parse_rings(row.rings), tuple(progress), frozenset(approved), OnFailure(row.on_failure))
 
 
-def _still_counts(approval: RingApproval, members: Mapping[str, Member]) -> bool:
-    """Whether what was seen of the ring is as it was, and nothing has become healthy there that was not seen."""
-    for uid, member in members.items():
-        seen = approval.seen.get(uid)
-        is_unseen = seen is None and member.ring == approval.ring and member.state is MemberState.HEALTHY
-        if is_unseen or seen not in (None, member.number):
-            return False
-    return True
-
-
 def latest_requests(members: Iterable[RolloutMember]) -> dict[int, Request]:
-    """The newest request of each member since the set has its order, by the member's key."""
+    """The newest request of each member since the set has its order, by the member's key: what was to run, also while
+    somebody asks for its deletion."""
     newer = Request.objects.filter(deployment=OuterRef("deployment"), number__gte=OuterRef("from_number"))
+    newer = newer.exclude(purpose=Request.Purpose.DELETE)
     latest = newer.order_by("-number").values("pk")[:1]
     keys = RolloutMember.objects.filter(pk__in=[member.pk for member in members]).annotate(latest=Subquery(latest))
     found = dict(keys.values_list("pk", "latest"))
@@ -106,7 +102,10 @@ def state_of(member: RolloutMember, request: Request | None, now: datetime) -> M
     skipped = why_skipped(deployment, now)
     if skipped and state in (*_UNWRITTEN, MemberState.AT_WORK, MemberState.SETTLING):
         why = skipped
-    if skipped is SkipReason.DELETED or (skipped and state in _UNWRITTEN):
+    # Who asks for the deletion of what failed does not undo that it did.
+    is_there = not deployment.gone_at and not deployment.cluster.removed_at
+    is_gone = skipped is SkipReason.DELETED and not (is_there and state in FAILED)
+    if skipped and (is_gone or state in _UNWRITTEN):
         state, why = MemberState.SKIPPED, skipped
     else:
         skipped = None

@@ -56,8 +56,8 @@ class RolloutMember(models.Model):
 
 
 class RingApproval(models.Model):
-    """That somebody approved what follows a ring. `seen` are the requests of the ring that had become healthy, by the
-    deployment's uid: where one of them is another one since, this approval is over."""
+    """That somebody approved what follows a ring. `seen` is what they saw of each member, by the deployment's uid, as
+    `deciding.rings` has it: where that is something else since, this approval is over."""
 
     rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="ring_approvals")
     ring = models.PositiveSmallIntegerField()

@@ -12,6 +12,8 @@ from approvals.policy.explanation import ReaderFacts, TermValue, value_terms
 from approvals.policy.terms import ExpressionTerms
 from provisioner.expressions import ExpressionAnswer, ExpressionOutcome, problem_words
 
+OTHER_LABELS = "it reads labels, and the request had other ones before"
+
 
 class ReplayResult(StrEnum):
     HELD = "held"  # a guard: it would have held the request back
@@ -49,14 +51,20 @@ class Replayed:
 
 
 def replay(
-    document: PolicyDocument, past: PastRequest, terms: ExpressionTerms, answers: Sequence[ExpressionAnswer]
+    document: PolicyDocument,
+    past: PastRequest,
+    terms: ExpressionTerms,
+    answers: Sequence[ExpressionAnswer],
+    *,
+    reads_labels: bool = False,
 ) -> Replayed:
     """What the policy would have said; `answers` are to `terms.texts` and to the matchConditions on the facts, if there
-    are any."""
+    are any. `reads_labels`: any of these does, and the gate asks them with every set (S14)."""
     if words := past.why_not_selected_by(document):
         return Replayed(ReplayResult.NOT_SELECTED, words)
-    if past.facts is None:
-        return Replayed(ReplayResult.UNKNOWN, past.why_unknown)
+    had_others = past.label_sets is None or any(one != past.label_sets[0] for one in past.label_sets)
+    if past.facts is None or (reads_labels and had_others):
+        return Replayed(ReplayResult.UNKNOWN, past.why_unknown if past.facts is None else OTHER_LABELS)
     own, conditions = answers[: len(terms.texts)], answers[len(terms.texts) :]
     doubt = ""
     for condition, found in zip(document.match_conditions, conditions, strict=True):

@@ -8,6 +8,7 @@ import time
 from approvals import wake
 from approvals.clock import database_now
 from approvals.events.kinds.table import TARGET_KINDS
+from approvals.events.occasions import EventType
 from approvals.events.signed_post import SEND_SECONDS
 from approvals.ledger import claims, notifications
 from approvals.steps.sources import egress
@@ -61,9 +62,14 @@ class SendNotifications(Recurring):
             delivery = notifications.next_delivery(self.key, database_now()) if is_free else None
             if delivery is None:
                 return False
-            kind = TARGET_KINDS[delivery.target.kind]
-            result = kind.deliver(delivery.target, delivery.event, egress(timeout_seconds=SEND_SECONDS))
-            notifications.note_result(delivery, result)
+            kind, together = TARGET_KINDS[delivery.target.kind], [delivery]
+            if kind.is_for_people and delivery.event.type != EventType.TEST:
+                together = notifications.due_together(delivery, database_now())
+            if not together:
+                return False
+            events = [each.event for each in together]
+            result = kind.deliver(delivery.target, events, egress(timeout_seconds=SEND_SECONDS))
+            notifications.note_result(together[0], result, also=together[1:])
         return True
 
     def step(self) -> WorkStep:

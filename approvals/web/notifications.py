@@ -70,6 +70,7 @@ def index(http: HttpRequest) -> HttpResponse:
     last = latest_deliveries(rows)
     facts = {
         "rows": [(row, shown_address(row), last.get(row.pk)) for row in rows],
+        "others": [(row, targets.host_of(row)) for row in targets.stoppable_targets(by=person(http))],
         "may_write": bool(targets.seen_clusters(by=person(http))),
     }
     return page(http, "notifications/targets.html", facts)
@@ -102,8 +103,17 @@ def edit(http: HttpRequest, *, name: str) -> HttpResponse:
 
 @require_POST
 @signed_in
+def stop(http: HttpRequest, *, name: str) -> HttpResponse:
+    target = targets.find_target(by=person(http), name=name, to_stop=True)
+    targets.stop_target(by=person(http), target=target, via=VIA)
+    messages.success(http, f"{name} was switched off.")
+    return redirect("notifications")
+
+
+@require_POST
+@signed_in
 def delete(http: HttpRequest, *, name: str) -> HttpResponse:
-    target = targets.find_target(by=person(http), name=name)
+    target = targets.find_target(by=person(http), name=name, to_stop=True)
     targets.delete_target(by=person(http), target=target, via=VIA)
     messages.success(http, f"{name} was deleted.")
     return redirect("notifications")

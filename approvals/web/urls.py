@@ -118,6 +118,7 @@ urlpatterns = [
     path("notifications/of/<slug:name>", notifications.show, name="notification"),
     path("notifications/of/<slug:name>/deliveries", notifications.deliveries, name="notification-deliveries"),
     path("notifications/of/<slug:name>/edit", notifications.edit, name="notification-edit"),
+    path("notifications/of/<slug:name>/stop", notifications.stop, name="notification-stop"),
     path("notifications/of/<slug:name>/delete", notifications.delete, name="notification-delete"),
     path("notifications/of/<slug:name>/secret", notifications.make_secret, name="notification-secret"),
     path("notifications/of/<slug:name>/test", notifications.send_test, name="notification-test"),

@@ -153,7 +153,7 @@ def test_a_bundle_is_reviewed(installed: Installed) -> None:
 def test_the_manifests_for_a_cluster_are_printed(installed: Installed) -> None:
     printed = [*yaml.safe_load_all(installed.run("pratique-manage", "cluster_manifests"))]
     files = [*sorted((ROOT / "deploy/crds").glob("*.yaml")), ROOT / "deploy/rbac.yaml"]
-    admission = ("mirrors.yaml", "reviews.yaml", "authors.yaml", "author-stamp.yaml", "finalizer.yaml")
+    admission = ("mirrors.yaml", "reviews.yaml", "deputies.yaml", "authors.yaml", "author-stamp.yaml", "finalizer.yaml")
     files += [ROOT / "deploy/admission" / name for name in admission]
     assert printed == [one for file in files for one in yaml.safe_load_all(file.read_text())]
     older = [*yaml.safe_load_all(installed.run("pratique-manage", "cluster_manifests", "--without-author-stamp"))]

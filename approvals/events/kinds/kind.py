@@ -5,13 +5,14 @@ from __future__ import annotations
 import fnmatch
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from django.conf import settings
 
 from approvals.errors import InvalidInput
 from approvals.events.cloud_event import home_url
-from approvals.events.message import EventMessage, write_message
+from approvals.events.message import EventMessage, write_digest, write_message
 from approvals.events.signed_post import PostResult, post_body
 from approvals.lifecycle import State
 from approvals.models import NotificationTarget, OutboxEvent, Request
@@ -26,6 +27,7 @@ class TargetKind(ABC):
     """One kind. It checks addresses and delivers; who is told of what is decided before, in one place for all.
 
     `event_types` are those that it can tell of, empty for all. `signs` says whether the receiver needs a secret.
+    One that `is_for_people` tells of several events in one message; to others each is sent alone.
     """
 
     name: ClassVar[str]
@@ -33,6 +35,7 @@ class TargetKind(ABC):
     address_help: ClassVar[str]
     event_types: ClassVar[tuple[str, ...]] = ()
     signs: ClassVar[bool] = False
+    is_for_people: ClassVar[bool] = False
 
     @abstractmethod
     def check_address(self, address: str) -> None:
@@ -43,13 +46,14 @@ class TargetKind(ABC):
         """The address without what is secret in it, for pages and REST."""
 
     @abstractmethod
-    def deliver(self, target: NotificationTarget, event: OutboxEvent, egress: EgressPolicy) -> PostResult:
-        """Send the event once. The same event may be sent again, and has the same id then."""
+    def deliver(self, target: NotificationTarget, events: Sequence[OutboxEvent], egress: EgressPolicy) -> PostResult:
+        """Send the events once. The same event may be sent again, and has the same id then."""
 
 
 class MessageHook(TargetKind):
     """An incoming webhook of a tool: whoever knows its URL may post there. `hosts` are its vendor's, empty for any."""
 
+    is_for_people = True
     hosts: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
@@ -67,8 +71,8 @@ class MessageHook(TargetKind):
         place = place_of(address)
         return f"{place.scheme}://{place}/…"
 
-    def deliver(self, target: NotificationTarget, event: OutboxEvent, egress: EgressPolicy) -> PostResult:
-        return post_json(target.address, self.write_body(read_message(event)), egress)
+    def deliver(self, target: NotificationTarget, events: Sequence[OutboxEvent], egress: EgressPolicy) -> PostResult:
+        return post_json(target.address, self.write_body(read_messages(events)), egress)
 
 
 def check_url(address: str) -> Origin:
@@ -87,6 +91,16 @@ def post_json(url: str, body: dict[str, Any], egress: EgressPolicy) -> PostResul
     # Some vendors refuse the names of HTTP libraries.
     headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "Pratique"}
     return post_body(url, text.encode(), headers, egress)
+
+
+def read_messages(events: Sequence[OutboxEvent]) -> EventMessage:
+    """The message of one event, or the one that tells of several."""
+    if len(events) == 1:
+        return read_message(events[0])
+    plain = [
+        write_message(event_id=str(one.number), event_type=one.type, data=one.data, home=home_url()) for one in events
+    ]
+    return write_digest(plain, home=home_url())
 
 
 def read_message(event: OutboxEvent) -> EventMessage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import smtplib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,7 +18,7 @@ from django.template.loader import render_to_string
 
 from approvals.errors import InvalidInput
 from approvals.events.cloud_event import home_url
-from approvals.events.kinds.kind import LONGEST_ADDRESS, TargetKind, read_message
+from approvals.events.kinds.kind import LONGEST_ADDRESS, TargetKind, read_messages
 from approvals.events.signed_post import SEND_SECONDS, PostResult
 from approvals.models import NotificationTarget, OutboxEvent
 from provisioner.errors import SourceUnavailable, Unreachable
@@ -33,6 +33,7 @@ _SENT, _LATER = 250, range(400, 500)
 
 class MailTarget(TargetKind):
     name = "email"
+    is_for_people = True
     words = "E-mail"
     address_help = f"At most {MOST_ADDRESSES} addresses, with commas between them. An operator names the mail server."
 
@@ -52,7 +53,7 @@ class MailTarget(TargetKind):
     def show_address(self, address: str) -> str:
         return address
 
-    def deliver(self, target: NotificationTarget, event: OutboxEvent, egress: EgressPolicy) -> PostResult:
+    def deliver(self, target: NotificationTarget, events: Sequence[OutboxEvent], egress: EgressPolicy) -> PostResult:
         """The server is the operator's, so it may stand on any network."""
         values, began = settings.PRATIQUE, time.monotonic()
         if not values["EMAIL_HOST"]:
@@ -68,7 +69,7 @@ class MailTarget(TargetKind):
         )
         status, code, problem, is_away = _SENT, "", "", False
         try:
-            server.send_messages([write_mail(target, event, values)])
+            server.send_messages([write_mail(target, events, values)])
         except smtplib.SMTPRecipientsRefused as exc:
             # None of them was accepted; where some are, the mail went to these.
             status, words = next(iter(exc.recipients.values()))
@@ -84,9 +85,11 @@ class MailTarget(TargetKind):
         return PostResult(max(status, 0), code, problem, is_away=is_away, milliseconds=spent)
 
 
-def write_mail(target: NotificationTarget, event: OutboxEvent, values: Mapping[str, Any]) -> EmailMultiAlternatives:
+def write_mail(
+    target: NotificationTarget, events: Sequence[OutboxEvent], values: Mapping[str, Any]
+) -> EmailMultiAlternatives:
     """The mail of an event: the same event is the same mail, and what is about one subject is one thread."""
-    message = read_message(event)
+    message, event = read_messages(events), events[0]
     title, lines = message.fit(str, title_room=SUBJECT_ROOM)
     page, host = f"{home_url()}/notifications/of/{target.name}", urlsplit(home_url()).hostname or "localhost"
     facts = {"title": title, "lines": lines, "link": message.link, "page": page, "target": target.name}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from approvals.errors import InvalidInput
@@ -48,10 +48,11 @@ class PagerDutyTarget(TargetKind):
         found = ADDRESS.fullmatch(address)
         return f"{URLS[found['region'] if found else None]}, key …"
 
-    def deliver(self, target: NotificationTarget, event: OutboxEvent, egress: EgressPolicy) -> PostResult:
+    def deliver(self, target: NotificationTarget, events: Sequence[OutboxEvent], egress: EgressPolicy) -> PostResult:
         found = ADDRESS.fullmatch(target.address)
         if found is None:  # only where the row was written by hand
             return PostResult(code=InvalidInput.code, problem="the address is no integration key")
+        (event,) = events
         return post_json(URLS[found["region"]], _write_event(event, found["key"]), egress)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from approvals.events.cloud_event import write_event
 from approvals.events.kinds.kind import TargetKind, check_url
 from approvals.events.signed_post import PostResult, post_event, secrets_in_force
@@ -21,7 +23,8 @@ class WebhookTarget(TargetKind):
     def show_address(self, address: str) -> str:
         return told if (told := shown(address)) == address else f"{told}…"
 
-    def deliver(self, target: NotificationTarget, event: OutboxEvent, egress: EgressPolicy) -> PostResult:
+    def deliver(self, target: NotificationTarget, events: Sequence[OutboxEvent], egress: EgressPolicy) -> PostResult:
+        (event,) = events
         event_id = str(event.number)
         body = write_event(
             event_id=event_id, event_type=event.type, subject=event.subject, at=event.at, data=event.data

@@ -167,7 +167,8 @@ def note_sent(run: CheckRun, problem: str) -> None:
 
     What else is due to the same address waits as long: one attempt tells for all of them that nobody is there.
     """
-    now, rows = database_now(), CheckRun.objects.filter(pk=run.pk, send_at=run.send_at)
+    # Another run may have moved its time while it was sent; one of which another attempt began is that one's.
+    now, rows = database_now(), CheckRun.objects.filter(pk=run.pk, attempts=run.attempts, send_at__isnull=False)
     if not problem:
         rows.update(delivered_at=now, send_at=None, problem="")
         return

@@ -55,29 +55,30 @@ def observe(
     actor: Actor | None = None,
     earlier_authors: Iterable[Mapping[str, Any]] = (),
     is_listed: bool,
+    is_made: bool = False,
 ) -> DecidingObject | None:
     """Copy an object as it was seen; the row where it is news, None where nothing follows from it.
 
     `writer` is who wrote this generation of its spec, where that is known: of a door of ours, which is told when the
     watch may have seen it already, or proved by the watch; `actor` is how the audit names them. `is_listed`: the
     cluster has it so now, which counts also where the row has seen a later generation: the cluster was restored.
-    `earlier_authors` wrote what a new object says before it was one.
+    `earlier_authors` wrote what a new object says before it was one. `is_made`: the door has just created it.
     """
     meta, spec, now = obj["metadata"], dict(obj.get("spec") or {}), database_now()
     generation = int(meta.get("generation") or 1)
     rows = DecidingObject.objects.filter(cluster=cluster, kind=kind)
+    row = for_change(rows.filter(uid=meta["uid"])).first()
+    is_first, verb = row is None, "created" if is_made or not (row or actor) else "changed"
+    if row and (row.gone_at or generation < row.generation) and not is_listed:
+        if actor:  # what somebody wrote here was overwritten before we came to keep it
+            _record(row, verb, actor, spec)
+        return None
     for other in for_change(rows.filter(name=meta["name"], gone_at=None).exclude(uid=meta["uid"])):
         _end(other, now)
-    row, verb = for_change(rows.filter(uid=meta["uid"])).first(), "changed"
     if row is None:
-        verb = "created"
         row = DecidingObject(cluster=cluster, kind=kind, uid=meta["uid"], name=meta["name"], changed_at=now, spec=spec)
         row.authors = _add_author([*map(dict, earlier_authors)], writer, is_next=generation == 1)
         is_news = is_new_spec = True
-    elif (row.gone_at or generation < row.generation) and not is_listed:
-        if actor:  # what somebody wrote here was overwritten before we came to keep it
-            _record(row, "changed", actor, spec)
-        return None
     else:
         is_new_spec = _take_spec(row, spec, generation, writer, now)
         # One that a list has again was never deleted: the API server did not serve its kind for a while.
@@ -96,10 +97,10 @@ def observe(
         with transaction.atomic():
             row.save()
     except IntegrityError:  # the watch and a door of ours saw it at one moment, and the other one has made its row
-        if verb != "created":
+        if not is_first:
             raise
         about: dict[str, Any] = {"cluster": cluster, "kind": kind, "obj": obj, "writer": writer, "actor": actor}
-        return observe(**about, is_listed=is_listed)
+        return observe(**about, is_listed=is_listed, is_made=is_made)
     if is_news:
         _judge_anew(row, is_new_spec=is_new_spec)
     if is_news or actor:

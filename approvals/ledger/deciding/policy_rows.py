@@ -6,6 +6,7 @@ seen, so that a review stands for one of them, and stays when the object is gone
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
@@ -42,6 +43,12 @@ def keep_row(seen: DecidingObject, *, is_new_spec: bool) -> None:
 def end_row(seen: DecidingObject) -> None:
     """The object is gone, and decides nothing any more."""
     Policy.objects.filter(cluster=seen.cluster, uid=seen.uid).update(is_active=False)
+
+
+def names_of_objects(cluster: Cluster, names: Iterable[str]) -> set[str]:
+    """Those of the names that an ApprovalPolicy of the cluster has, or had: who lists such a name means the object."""
+    rows = Policy.objects.filter(cluster=cluster, name__in=list(names)).exclude(uid="")
+    return {*rows.exclude(uid__startswith=UID_PREFIX).values_list("name", flat=True)}
 
 
 def keep_built_in(cluster: Cluster) -> None:

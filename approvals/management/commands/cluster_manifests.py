@@ -26,7 +26,8 @@ class Command(OperatorCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         deploy = Path(settings.BASE_DIR) / "deploy"
-        admission = [deploy / "admission" / name for name in ("mirrors.yaml", "reviews.yaml", "authors.yaml")]
+        names = ("mirrors.yaml", "reviews.yaml", "deputies.yaml", "authors.yaml")
+        admission = [deploy / "admission" / name for name in names]
         if not options["without_author_stamp"]:
             admission += [deploy / "admission" / name for name in ("author-stamp.yaml", "finalizer.yaml")]
         files = [*sorted((deploy / "crds").glob("*.yaml")), deploy / "rbac.yaml", *admission]

@@ -11,14 +11,14 @@ import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from approvals import access, audit, wake
 from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.clock import database_now
 from approvals.deciding.selector import SEVERITIES
-from approvals.errors import Changed, InvalidInput, NotAllowed, NotFound, NotOpen, TooMany
+from approvals.errors import Changed, InvalidInput, NotAllowed, NotFound, NotOpen, Refused, TooMany
 from approvals.events.kinds.table import TARGET_KINDS
 from approvals.events.occasions import CHOSEN_TYPES, brief_type
 from approvals.events.signed_post import BOTH_SIGN, TWICE, make_secret
@@ -58,9 +58,23 @@ def visible_targets(*, by: Caller) -> list[NotificationTarget]:
     ]
 
 
-def find_target(*, by: Caller, name: str) -> NotificationTarget:
-    """Raises NotFound, which is the same where there is none and where they may not see it."""
-    found = next((target for target in visible_targets(by=by) if target.name == name), None)
+def stoppable_targets(*, by: Caller) -> list[NotificationTarget]:
+    """Those that they may not change but may stop: they may see all of one of its clusters. Another cluster that is
+    silent, and a writer who has left, keep nobody from that. It shows what a target is called and its host, no more."""
+    names, visible = {cluster.name for cluster in seen_clusters(by=by)}, visible_targets(by=by)
+    others = NotificationTarget.objects.exclude(pk__in=[target.pk for target in visible]).order_by("name")
+    return [target for target in others if names.intersection(target.granted)]
+
+
+def host_of(target: NotificationTarget) -> str:
+    """What of its address is no secret."""
+    return str(place_of(target.address)) if target.address.startswith("http") else ""
+
+
+def find_target(*, by: Caller, name: str, to_stop: bool = False) -> NotificationTarget:
+    """Raises NotFound, which is the same where there is none and where they may not see it, or stop it."""
+    there = [*visible_targets(by=by), *(stoppable_targets(by=by) if to_stop else ())]
+    found: NotificationTarget | None = next((target for target in there if target.name == name), None)
     if found is None:
         raise NotFound("there is no such notification target, or you may not see it")
     return found
@@ -115,12 +129,28 @@ def save_target(
         "labels": dict(labels),
         "min_severity": min_severity,
     }
-    return _save(by, via, version, name, is_active=is_active, columns=columns)
+    try:
+        return _save(by, via, version, name, is_active=is_active, columns=columns)
+    except IntegrityError as exc:
+        raise Changed(f"notification target {name} was created by someone else at the same moment: reload it") from exc
+
+
+def stop_target(*, by: Caller, target: NotificationTarget, via: str) -> None:
+    """Switch it off, for which the right on one of its clusters is enough; once more changes nothing."""
+    _check_may_stop(by, target)
+    with transaction.atomic(durable=True):
+        row = _locked(target)
+        if row.is_active:
+            row.version += 1
+            row.save(update_fields=["version"])
+            notifications.stop_target(row, f"{by.name} switched it off")
+            facts = {"name": row.name, "active": False}
+            audit.record(verb="notification-target.changed", actor=Actor(by.name, via), facts=facts)
 
 
 def delete_target(*, by: Caller, target: NotificationTarget, via: str) -> None:
-    """Nothing more is sent to it, and what was sent is forgotten."""
-    _check_may_change(by, target)
+    """Nothing more is sent to it, and what was sent is forgotten; the right on one of its clusters is enough."""
+    _check_may_stop(by, target)
     with transaction.atomic(durable=True):
         _locked(target).delete()
         audit.record(verb="notification-target.deleted", actor=Actor(by.name, via), facts={"name": target.name})
@@ -199,6 +229,22 @@ def _check_may_change(by: Caller, target: NotificationTarget) -> None:
         check_author(by, cluster, [])
 
 
+def _check_may_stop(by: Caller, target: NotificationTarget) -> None:
+    """Raise NotFound unless they may stop it, and a Refused where Kubernetes says no of each of its clusters by now."""
+    find_target(by=by, name=target.name, to_stop=True)
+    refusals = list[Refused]()
+    for cluster in seen_clusters(by=by):
+        if cluster.name in target.granted:
+            try:
+                check_author(by, cluster, [])
+            except Refused as refusal:
+                refusals.append(refusal)
+            else:
+                return
+    if refusals:
+        raise refusals[0]
+
+
 def _grant_clusters(by: Caller, clusters: Iterable[str]) -> list[str]:
     """The clusters that the target is told of: those that are named, and of those that globs fit what Kubernetes lets
     `by` see. Raises a Refused where one that is named is not among them, where none is, and where nobody can tell.
@@ -256,9 +302,8 @@ def _save(
     elif is_active:
         row.is_active, row.stopped_because = True, ""
     row.save()
-    host = str(place_of(row.address)) if row.address.startswith("http") else ""
     told = ("kind", "event_types", "clusters", "granted", "labels", "min_severity")
-    facts = {"name": name, "host": host, "active": is_active, **{column: columns[column] for column in told}}
+    facts = {"name": name, "host": host_of(row), "active": is_active, **{column: columns[column] for column in told}}
     verb = f"notification-target.{'created' if secret else 'changed'}"
     audit.record(verb=verb, actor=Actor(by.name, via), facts=facts)
     return row, secret if TARGET_KINDS[row.kind].signs else ""

@@ -216,7 +216,8 @@ def _keep(
     is_counted = not kind.needs_people or reviewer_checks.is_person(by, access.acting_as(by, cluster))
     writer = access.person_of(by, cluster).record() if is_written and is_counted else None
     about: dict[str, Any] = {"cluster": cluster, "kind": kind.kind, "obj": obj, "actor": Actor(by.name, via)}
-    row = deciding_objects.observe(**about, writer=writer, earlier_authors=earlier_authors, is_listed=False)
+    about |= {"writer": writer, "earlier_authors": earlier_authors, "is_made": before is None}
+    row = deciding_objects.observe(**about, is_listed=False)
     if row is not None:
         wake.deciding_object(row.pk)
     return DecidingObject.objects.select_related("cluster").get(cluster=cluster, uid=obj["metadata"]["uid"])

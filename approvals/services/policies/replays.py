@@ -172,12 +172,14 @@ def _replay_chunk(
         for text in texts
     ]
     answers = iter(ask_all(questions, seconds=EVALUATION_SECONDS))
+    reads_labels = any("labels" in one.whole.reads for one in asked)
     verdicts = Verdict.objects.filter(request__in=chunk, round=F("request__round"))
     verdict_of = dict(verdicts.values_list("request_id", "verdict"))
     for request in chunk:
         one = past[request.pk]
         own = [next(answers) for _ in texts] if one.facts is not None else []
-        yield ReplayRow(request, verdict_of.get(request.pk, ""), replay(document, one, terms, own))
+        said = replay(document, one, terms, own, reads_labels=reads_labels)
+        yield ReplayRow(request, verdict_of.get(request.pk, ""), said)
 
 
 def _without_report(request: Request) -> PastRequest:

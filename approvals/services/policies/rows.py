@@ -15,6 +15,7 @@ from approvals.clock import database_now
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, NotAllowed, NotFound
 from approvals.gate.deciding_objects import policy_of_row
 from approvals.gate.rights import UNKNOWN_AUTHOR
+from approvals.ledger.deciding import policy_rows
 from approvals.ledger.deciding.deciding_objects import look_again
 from approvals.locks import for_change
 from approvals.models import BundleDeployment, Cluster, Policy
@@ -70,6 +71,9 @@ def save_policy(
         raise InvalidInput(f"the kind is {kind!r}; expected one of {', '.join(Policy.Kind.values)}", field="kind")
     if mode not in Policy.Mode.values:
         raise InvalidInput(f"the mode is {mode!r}; expected one of {', '.join(Policy.Mode.values)}", field="mode")
+    if is_active and policy_rows.names_of_objects(cluster, [name]):
+        words = f"an ApprovalPolicy of cluster {cluster.name} is called {name}, or was: choose another name"
+        raise InvalidInput(words, field="name")
     try:
         check_form(expression)
         check_compiled(ask(POLICY, [expression])[0])

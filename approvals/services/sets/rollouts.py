@@ -13,14 +13,14 @@ from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, OuterRef, Subquery
+from django.db.models import Exists, OuterRef, Q, Subquery
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from approvals import access, audit, wake
 from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.clock import database_now
-from approvals.deciding.rings import MemberState, OnFailure, Ring, RingProgress, RolloutMember, parse_rings
+from approvals.deciding.rings import OnFailure, Ring, RingProgress, RolloutMember, parse_rings
 from approvals.deciding.rings import Rollout as Order
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.errors import InvalidInput, NotAllowed, NotAsExpected, NotFound, NotOpen
@@ -217,14 +217,14 @@ def approve_ring(
             why = progress.words or "nobody is waited for"
             raise NotOpen(f"the ring after {ring} cannot be approved now: {why}")
         if not constant_time_compare(version, _version_of(progress)):
-            raise NotAsExpected(f"other members of ring {ring} are healthy than when you read it: read it again")
+            raise NotAsExpected(f"ring {ring} is not as it was when you read it: read it again")
         now = database_now()
-        healthy = {(one.cluster, one.name): one.number for one in progress.members if one.state is MemberState.HEALTHY}
+        shown = _seen(progress)
         members = list(row.members.select_related("deployment__cluster"))
         seen = {
-            member.deployment.uid: healthy[place]
+            member.deployment.uid: shown[place]
             for member in members
-            if (place := (member.deployment.cluster.name, member.deployment.name)) in healthy
+            if (place := (member.deployment.cluster.name, member.deployment.name)) in shown
         }
         approval = RingApproval.objects.create(
             rollout=row,
@@ -245,13 +245,15 @@ def approve_ring(
     return approval
 
 
+def _seen(progress: RingProgress) -> dict[tuple[str, str], int | str]:
+    return {(one.cluster, one.name): one.seen for one in progress.members if one.seen is not None}
+
+
 def _version_of(progress: RingProgress) -> str:
-    """Which members of a ring are healthy, and with which requests. It tells nothing of those on clusters that somebody
-    cannot read."""
-    healthy = sorted(
-        (one.cluster, one.name, one.number) for one in progress.members if one.state is MemberState.HEALTHY
-    )
-    return salted_hmac("pratique: what is healthy of a ring", json.dumps(healthy), algorithm="sha256").hexdigest()
+    """Which members of a ring are healthy or left out, and with which requests. It tells nothing of those on clusters
+    that somebody cannot read."""
+    seen = sorted(_seen(progress).items())
+    return salted_hmac("pratique: what is seen of a ring", json.dumps(seen), algorithm="sha256").hexdigest()
 
 
 def take_out(
@@ -341,7 +343,9 @@ def _check_may_hasten(by: Caller, clusters: Collection[Cluster], row: Rollout) -
     if any(member.deployment.cluster_id not in known for member in waiting):
         raise NotAllowed(HIDDEN)
     identities = _check_each(by, [member.deployment for member in waiting], "approve")
-    asked = Request.objects.filter(pk__in=[requests[one.pk].pk for one in waiting if one.pk in requests])
+    # And who asked to delete one may not let the others go on without it.
+    deletes = Q(deployment__in=[one.deployment_id for one in waiting], purpose=Request.Purpose.DELETE, state__in=OPEN)
+    asked = Request.objects.filter(Q(pk__in=[requests[one.pk].pk for one in waiting if one.pk in requests]) | deletes)
     for request in asked.select_related("deployment__cluster").order_by("pk").iterator(chunk_size=CHUNK):
         deployment = request.deployment
         doubt, person = doubt_of(identities[deployment.cluster_id], request), access.person_of(by, deployment.cluster)

@@ -43,7 +43,9 @@ class ShowDecidingObject(Recurring):
             return False
         now = database_now()
         known, problem = read_object(row)
-        if known and (end := known.ends_at(row.changed_at)) and end <= now:
+        kind = BY_NAME[row.kind]
+        end = known.ends_at(row.changed_at) if known else kind.unreadable_ends_at(row.changed_at)
+        if end and end <= now:
             _delete_ended(row)
             return False
         status = status_of(row, known, problem, now)
@@ -55,8 +57,7 @@ class ShowDecidingObject(Recurring):
             logger.warning("could not show a status", extra={"object": row.name, "kind": row.kind, "code": exc.code})
             postpone_showing(row)
             return False
-        moments = (known.next_change(now), known.ends_at(row.changed_at)) if known else ()
-        again_at = min((moment for moment in moments if moment), default=None)
+        again_at = min(filter(None, (end, known.next_change(now) if known else None)), default=None)
         record_shown(row, status, problem=problem, again_at=again_at)
         if known and known.needs_people and _ready_of(status) != _ready_of(row.status):
             look_again(row.cluster)

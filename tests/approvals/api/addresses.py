@@ -50,6 +50,7 @@ CLOSED = {
     "api-policy-detail": "policies/routine",
     "api-policy-tests": "policy-tests",
     "api-notification-target-detail": "notification-targets/hook",
+    "api-notification-target-stop": "notification-targets/hook/stop",
     "api-notification-target-secret": "notification-targets/hook/secret",
     "api-notification-target-test": "notification-targets/hook/test",
     "api-notification-target-deliveries": "notification-targets/hook/deliveries",

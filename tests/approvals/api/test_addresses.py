@@ -145,6 +145,7 @@ def test_S02_the_table_has_every_method_that_changes_something() -> None:
         ("api-policy-tests", "post"),
         ("api-notification-target-detail", "put"),
         ("api-notification-target-detail", "delete"),
+        ("api-notification-target-stop", "post"),
         ("api-notification-target-secret", "post"),
         ("api-notification-target-test", "post"),
         ("api-notification-target-send-again", "post"),

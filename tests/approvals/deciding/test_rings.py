@@ -152,6 +152,40 @@ def test_on_one_cluster_it_is_all_or_nothing(state: MemberState) -> None:
     assert BESIDE[state] in hold(found) and bool(BESIDE[state]) == bool(hold(found))
 
 
+@pytest.mark.parametrize("why", SkipReason)
+def test_S50_whoever_pauses_or_deletes_a_member_lets_nobody_of_its_cluster_go(why: SkipReason) -> None:
+    found = rollout(member("east", 0, S.HEALTHY), member("west", 1, S.APPROVED, "quay"), skipped("west", 1, why))
+    held = hold(found, name="quay")
+    if why is SkipReason.SILENT:
+        assert held == ""
+    else:
+        assert f"waiting for harbour ({why}). What is paused or deleted can be removed from the order" in held
+
+
+AS_SEEN = {
+    "the same": (member("east", 0, S.HEALTHY), 1, True),
+    "another request": (member("east", 0, S.HEALTHY), 2, False),
+    "healthy since": (member("east", 0, S.HEALTHY), None, False),
+    "not healthy, and it was": (member("east", 0, S.SETTLING), 1, True),
+    "another request is not healthy": (member("east", 0, S.SETTLING), 2, False),
+    "it never was": (member("east", 0, S.SETTLING), None, True),
+    "paused, as it was": (skipped("east", 0, SkipReason.PAUSED), "1: it is paused", True),
+    "paused since": (skipped("east", 0, SkipReason.PAUSED), None, False),
+    "deleted, and it was healthy": (skipped("east", 0, SkipReason.DELETED), 1, False),
+    "deleted, and it was paused": (skipped("east", 0, SkipReason.DELETED), "1: it is paused", False),
+    "paused with another request": (skipped("east", 0, SkipReason.PAUSED), "2: it is paused", False),
+    "resumed": (member("east", 0, S.AT_WORK), "1: it is paused", False),
+    "silent since": (skipped("east", 0, SkipReason.SILENT), 1, True),
+}
+
+
+@pytest.mark.parametrize(("found", "seen", "is_same"), AS_SEEN.values(), ids=AS_SEEN)
+def test_S50_an_approval_of_a_ring_counts_for_what_was_seen_of_each_member(
+    found: RolloutMember, seen: int | str | None, is_same: bool
+) -> None:
+    assert found.is_as_seen(seen) is is_same
+
+
 def test_what_fails_elsewhere_in_the_ring_stops_nothing_here() -> None:
     assert hold(rollout(member("east", 0, S.HEALTHY), LAST, member("north", 1, S.FAILED))) == ""
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from approvals.clock import database_now
 from approvals.errors import InvalidInput
 from approvals.events.kinds import pagerduty
 from approvals.events.kinds.kind import MessageHook, read_message
 from approvals.events.kinds.table import TARGET_KINDS
-from approvals.events.message import EventMessage, fit_lines, write_message
+from approvals.events.message import EventMessage, fit_lines, write_digest, write_message
 from approvals.events.occasions import CHOSEN_TYPES, EventType
 from approvals.ledger import notifications
 from approvals.models import NotificationDelivery, OutboxEvent, Report, Request
@@ -144,6 +146,18 @@ def test_S55_a_message_says_what_every_reader_knows_and_who_is_needed_while_it_i
     assert read_message(event).entries == ()
 
 
+@pytest.mark.parametrize("kind", HOOKS, ids=lambda kind: kind.name)
+def test_many_events_are_one_message_with_their_counts(kind: MessageHook) -> None:
+    several = [message(HOSTILE, name=f"web-{number}") for number in range(48)]
+    several += [replace(several[0], what="applied", subject=HOSTILE[0])] * 2
+    digest = write_digest(several, home="https://x.example")
+    read = read_message_of(kind.name, kind.write_body(digest))
+    assert "50 events: 48 ready for review, 2 applied" in read
+    assert f"Applied: {HOSTILE[0]}, {HOSTILE[0]}" in read
+    assert "Ready for review: web-0 on prod, web-1 on prod" in read
+    assert "and 38 more" in read
+
+
 @pytest.fixture
 def vendors(http_server: FileServer, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
     """Each vendor under its name, which takes only what it would really take."""
@@ -168,12 +182,15 @@ def test_the_queue_delivers_to_each_vendor_what_it_takes(request_: Request, vend
     targets = [
         target_row(KEY if name == "pagerduty" else f"{vendors.url}/{name}", name=name, kind=name) for name in VENDORS
     ]
-    for verb in ("request.prepared", "request.fail", "drift.found"):
+    for verb in ("", "request.prepared", "request.fail", "drift.found"):  # the request itself comes first
         about = {"deployment": request_.deployment} if verb == "drift.found" else {"request": request_}
-        happened(verb, **about)
-    notifications.spread_events()
-    for target in targets:
-        do(SendNotifications(target.pk))
+        if verb:
+            happened(verb, **about)
+        notifications.spread_events()
+        for target in targets:
+            do(SendNotifications(target.pk))
+        # A minute passes: else the next ones would be one message.
+        NotificationDelivery.objects.update(delivered_at=database_now() - notifications.DIGEST)
     assert {*NotificationDelivery.objects.values_list("status", "problem")} == {(204, "")}
     assert len(vendors.asked) == NotificationDelivery.objects.count() >= 3 * len(VENDORS)
     vendors.serve("/slack", status=429, headers={"Retry-After": "77"})

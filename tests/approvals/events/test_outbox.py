@@ -50,13 +50,14 @@ def test_an_event_is_written_with_its_change_or_not_at_all(request_: Request) ->
 
 def test_S53_it_says_what_a_reader_of_the_deployment_knows_and_no_more(home: None, request_: Request) -> None:
     Request.objects.update(change_reason="new berths", change_ticket="CHG-7", weight=4, labels={"team": "harbour"})
+    Request.objects.update(earlier_labels=[{"team": "quay"}])
     with transaction.atomic():
         withdraw(request_, reason="x" * 5000)
     event = OutboxEvent.objects.last()
     assert event is not None
     page = f"https://pratique.example.com/requests/{request_.uid}"
     assert event.subject == f"prod/strimzi/{request_.uid}"
-    assert (event.cluster, event.labels) == ("prod", {"team": "harbour"})
+    assert (event.cluster, event.labels) == ("prod", [{"team": "harbour"}, {"team": "quay"}])
     assert event.data == {
         "cluster": "prod",
         "deployment": {

@@ -87,6 +87,15 @@ def test_once_it_is_approved_only_a_missing_ticket_is_taken_over(env: World) -> 
     assert kept() == [("why", "CHG0001234")]
 
 
+def test_S51_who_approved_decided_by_the_ticket_that_they_saw_whatever_is_written_in_a_later_round(env: World) -> None:
+    see(env, "1", 1, written("why", "CHG0001234"))
+    request = world.in_review(Request.objects.get())
+    world.review(request, acting(env.ada))
+    Request.objects.update(round=2)
+    see(env, "1", 1, written("another", "CHG9999999"))
+    assert kept() == [("why", "CHG0001234")]
+
+
 def test_words_written_while_nothing_is_open_are_for_no_later_change(env: World) -> None:
     see(env, "1", 1, {})
     world.in_review(Request.objects.get())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +11,17 @@ import time_machine
 from approvals.clock import database_now
 from approvals.events.signed_post import PostResult
 from approvals.ledger import notifications
-from approvals.ledger.notifications import KEPT, WAITS_SECONDS, is_told_of, next_delivery, note_result, spread_events
+from approvals.ledger.notifications import (
+    AGED,
+    AGED_STAYS,
+    KEPT,
+    WAITS_SECONDS,
+    due_together,
+    is_told_of,
+    next_delivery,
+    note_result,
+    spread_events,
+)
 from approvals.models import NotificationDelivery, NotificationTarget, OutboxEvent, Request
 from tests.support.approvals.fixtures import World
 from tests.support.notification_targets import happened, target_row
@@ -42,6 +52,10 @@ REFUSED = PostResult(status=400, code="source-unavailable", problem="hooks.examp
         ({"labels": {"team": "harbour"}}, {}, True),
         ({"labels": {"team": "harbour", "tier": "1"}}, {}, False),
         ({"labels": {"team": "harbour"}}, {"labels": {}}, False),
+        ({"labels": {"team": "harbour"}}, {"labels": [{}, {"team": "harbour"}]}, True),
+        ({"labels": {"team": "harbour"}}, {"labels": [{"team": "quay"}]}, False),
+        ({"labels": {"team": "harbour"}}, {"labels": [{"tier": str(number)} for number in range(12)]}, True),
+        ({"labels": {"team": "harbour"}}, {"type": "dev.pratique.policy.changed.v1", "labels": []}, True),
         ({"min_severity": "notable"}, {}, True),
         ({"min_severity": "critical"}, {}, False),
         ({"min_severity": "critical"}, {"severity": ""}, True),
@@ -191,6 +205,25 @@ def test_what_failed_while_a_target_was_away_is_sent_as_soon_as_something_else_a
     assert again.event_id == first
 
 
+def test_what_was_refused_waits_its_time_whatever_else_arrives(request_: Request, hook: NotificationTarget) -> None:
+    spread()
+    NotificationDelivery.objects.all().delete()
+    first = happened("request.start", request=request_)
+    happened("drift.found", deployment=request_.deployment)
+    spread()
+    refused = next_delivery(hook.pk, database_now())
+    assert refused is not None and refused.event_id == first
+    NotificationDelivery.objects.filter(pk=refused.pk).update(attempts=5)
+    refused.refresh_from_db()
+    note_result(refused, REFUSED)
+    later = NotificationDelivery.objects.get(pk=refused.pk).send_at
+    NotificationTarget.objects.update(failures=1)
+    other = next_delivery(hook.pk, database_now())
+    assert other is not None
+    note_result(other, PostResult(status=200))
+    assert NotificationDelivery.objects.get(pk=refused.pk).send_at == later
+
+
 def test_a_wait_that_is_asked_for_is_kept_and_gone_switches_the_target_off(
     request_: Request, hook: NotificationTarget
 ) -> None:
@@ -220,6 +253,41 @@ def test_what_is_old_is_let_go(request_: Request, hook: NotificationTarget) -> N
     now = database_now()
     notifications.clear_old(now + KEPT - timedelta(minutes=1))
     assert OutboxEvent.objects.exists()
-    notifications.clear_old(now + KEPT + timedelta(minutes=1))
+    later = now + KEPT + timedelta(minutes=1)
+    notifications.clear_old(later)
+    assert [(row.send_at, row.dead_at, row.problem) for row in hook.deliveries.all()] == [(None, later, AGED)]
+    notifications.clear_old(later + AGED_STAYS)
     assert not OutboxEvent.objects.exists()
     assert not NotificationDelivery.objects.exists()
+
+
+def test_people_get_one_message_a_minute_of_all_that_is_due(hook: NotificationTarget) -> None:
+    subjects = [f"c{number:02}/web" for number in range(50)]
+    numbers = [happened("revision.overdue") for _ in subjects]
+    for number, subject in zip(numbers, subjects, strict=True):
+        OutboxEvent.objects.filter(pk=number).update(subject=subject, cluster="prod")
+    spread_events()
+    now = database_now()
+
+    def due(at: datetime) -> list[NotificationDelivery]:
+        first = next_delivery(hook.pk, at)
+        return due_together(first, at) if first else []
+
+    together = due(now)
+    assert [each.event_id for each in together] == numbers
+    with time_machine.travel(now, tick=False):
+        note_result(together[0], REFUSED, also=together[1:])
+    assert hook.deliveries.filter(attempts=1, send_at__gt=now, status=400).count() == 50
+    hook.deliveries.filter(event__in=numbers[:49]).update(send_at=now)
+    # Another event of the one that waits longer is told after it.
+    last = OutboxEvent.objects.get(pk=happened("revision.overdue"))
+    OutboxEvent.objects.filter(pk=last.pk).update(subject=subjects[49], cluster="prod")
+    spread_events()
+    later = due(now + timedelta(seconds=2))
+    assert [each.event_id for each in later] == numbers[:49]
+    with time_machine.travel(now, tick=False):
+        note_result(later[0], PostResult(status=200), also=later[1:])
+    assert hook.deliveries.filter(delivered_at=now).count() == 49
+    hook.deliveries.filter(delivered_at=None).update(send_at=now)
+    assert due(now + timedelta(seconds=59)) == []
+    assert [each.event_id for each in due(now + timedelta(seconds=61))] == [numbers[49], last.pk]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.utils import timezone
@@ -91,6 +92,18 @@ def test_nobody_waits_for_what_cannot_go_on(made: Request, name: str) -> None:
     model, facts, why = SKIPPED[name]
     model.objects.update(**facts)
     assert state() == (MemberState.SKIPPED, why)
+
+
+def test_S50_who_asks_to_delete_what_failed_does_not_undo_that_it_did(env: World, made: Request) -> None:
+    set_state(made, "failed")
+    BundleDeployment.objects.update(deletion_requested_at=timezone.now())
+    deletion = Request.objects.get(pk=made.pk)
+    deletion.pk, deletion.number, deletion.uid, deletion.purpose = None, 2, uuid4(), "delete"
+    deletion.state = "in_review"
+    deletion.save(force_insert=True)
+    assert state() == (MemberState.FAILED, "")
+    BundleDeployment.objects.update(gone_at=timezone.now())
+    assert state() == (MemberState.SKIPPED, "it is deleted")
 
 
 def test_a_cluster_is_silent_when_nobody_has_reached_it_for_a_while(env: World, made: Request) -> None:

@@ -59,6 +59,15 @@ def test_results(effect: PolicyEffect, expression: str, more: dict[str, Any], re
     assert words in found.words
 
 
+@pytest.mark.parametrize("sets", [({"team": "kafka"}, {}), None, ({"team": "kafka"}, {"team": "kafka"})])
+def test_S14_what_reads_labels_is_unknown_where_the_request_had_others(sets: Any) -> None:
+    (found,) = ask(POLICY, ['"team" in labels'], wants_program=True)
+    terms, document = split_terms('"team" in labels', found.program), PolicyDocument("d", PolicyEffect.GUARD, ())
+    past, answers = PastRequest("prod", "strimzi", sets, KNOWN), ask(POLICY, terms.texts, KNOWN.known)
+    said = replay(document, past, terms, answers, reads_labels="labels" in terms.whole.reads)
+    assert said.result == ("passed" if sets and sets[0] == sets[1] else "unknown")
+
+
 @pytest.mark.parametrize(
     ("effect", "sets", "is_selected"),
     [

@@ -6,8 +6,10 @@ import re
 
 from approvals.clock import database_now
 from approvals.models import NotificationDelivery, NotificationTarget
+from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, text_of
+from tests.support.notification_targets import target_row
 
 HOOK = "/notifications/of/hook"
 FORM = {
@@ -81,3 +83,18 @@ def test_S53_who_may_not_see_a_cluster_sees_no_target_of_it(env: World, browse: 
     for address in (HOOK, f"{HOOK}/edit", f"{HOOK}/deliveries"):
         assert client.get(address).status_code == 404, address
     assert NotificationTarget.objects.count() == 1
+
+
+def test_S53_a_target_of_other_clusters_as_well_is_stopped_by_its_name_and_host(env: World, browse: Browse) -> None:
+    world.cluster("staging")
+    target_row(FORM["address"], granted=["prod", "staging"])
+    client = browse(env.ada)
+    listed = text_of(client.get("/notifications"))
+    assert "Targets that you can stop" in listed and "hooks.example.com" in listed
+    assert "verysecret" not in listed and "staging" not in listed
+    assert client.get(HOOK).status_code == 404
+    assert client.post(f"{HOOK}/stop")["Location"] == "/notifications"
+    assert not NotificationTarget.objects.get().is_active
+    assert "Switch off hook" not in text_of(client.get("/notifications"))
+    assert client.post(f"{HOOK}/delete")["Location"] == "/notifications"
+    assert not NotificationTarget.objects.exists()

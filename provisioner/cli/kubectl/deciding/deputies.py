@@ -67,7 +67,8 @@ def add(sub: argparse.ArgumentParser) -> None:
     until = "when it ends, such as 2026-12-24T18:00 or 2026-12-24; default zone: this machine's; at most 92 days"
     sub.add_argument("--until", metavar="TIME", default="", help=until)
     sub.add_argument("--role", metavar="CLUSTERROLE", default=DEFAULT_ROLE, help="default: %(default)s")
-    sub.add_argument("--for", metavar="USER", dest="deputy_for", default="", help="whose deputy; default: you")
+    whose = "whose deputy; default: you. Of others: administrators only"
+    sub.add_argument("--for", metavar="USER", dest="deputy_for", default="", help=whose)
     sub.add_argument("--reason", default="", help="reason, for who reads the list")
     sub.add_argument("--end", metavar="NAME", type=bare_name, default="", help="end this Deputy now")
     sub.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")

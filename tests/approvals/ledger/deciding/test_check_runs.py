@@ -36,3 +36,15 @@ def test_S49_nothing_is_decided_on_an_answer_that_is_another_one_by_now(request_
     elif change:
         Request.objects.update(round=2, subject_digest="sha256:2")
     assert check_runs.are_as_read(Request.objects.get(), read) == (change is None)
+
+
+def test_what_another_run_of_the_same_check_moves_meanwhile_is_delivered_all_the_same(request_: Request) -> None:
+    first, second = ask(request_), ask(request_)
+    for run in (first, second):
+        check_runs.begin_sending(run)
+    check_runs.note_sent(first, "unreachable")
+    check_runs.note_sent(second, "")
+    first.refresh_from_db()
+    second.refresh_from_db()
+    assert (first.delivered_at, second.send_at) == (None, None)
+    assert first.send_at and second.delivered_at

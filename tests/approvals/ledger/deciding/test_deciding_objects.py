@@ -99,7 +99,7 @@ def test_what_is_deleted_and_made_for_ever_leaves_no_more_copies(env: World) -> 
 
 
 def test_the_audit_says_who_wrote_it_here_and_what_was_seen_of_others(env: World) -> None:
-    see(env, needs(1), writer={"username": "ada"}, actor=Actor("ada", "rest"))
+    see(env, needs(1), writer={"username": "ada"}, actor=Actor("ada", "rest"), is_made=True)
     see(env, needs(2), 2)
     forget(cluster=env.cluster, uid="u-1")
     entries = AuditEntry.objects.filter(verb__startswith="deciding-object.").order_by("number")

@@ -8,6 +8,7 @@ import pytest
 
 from approvals import services
 from approvals.audit import Actor
+from approvals.errors import InvalidInput
 from approvals.gate.deciding_objects import load_policies
 from approvals.ledger.deciding import deciding_objects
 from approvals.ledger.deciding.deciding_objects import forget, observe
@@ -88,6 +89,17 @@ def test_a_grant_of_the_service_counts_no_more_beside_an_object_of_its_name(env:
         ("guarding", f"pratique:policy:{Policy.objects.get(name='guarding').pk}"),
         ("routine", "pratique:policy:routine"),
     ]
+    forget(cluster=env.cluster, uid="u-1")
+    assert [one.document.name for one in load_policies(request_)] == ["guarding"], "a rule may list the name for ever"
+
+
+def test_S13_a_policy_of_the_service_takes_no_name_that_an_object_of_the_cluster_has_or_had(env: World) -> None:
+    see(env, GUARD, 1, RITA)
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match="an ApprovalPolicy of cluster prod is called routine, or was"):
+            save(env)
+        forget(cluster=env.cluster, uid="u-1")
+    save(env, is_active=False)
 
 
 def test_the_watch_and_a_door_of_ours_may_see_a_new_object_at_one_moment(
@@ -102,10 +114,18 @@ def test_the_watch_and_a_door_of_ours_may_see_a_new_object_at_one_moment(
         return kept(*about, **more)
 
     monkeypatch.setattr(deciding_objects, "_add_author", add_author_after_the_watch)
-    see(env, GUARD, 1, ADA, actor=Actor("ada", "rest"))
+    see(env, GUARD, 1, ADA, actor=Actor("ada", "rest"), is_made=True)
     row = DecidingObject.objects.get(uid="u-1")
     assert (row.writers, row.authors) == ([ADA], [ADA])
-    assert AuditEntry.objects.filter(verb="deciding-object.changed", actor="ada").exists()
+    assert AuditEntry.objects.filter(verb="deciding-object.created", actor="ada").exists()
+
+
+def test_what_a_door_wrote_ends_no_object_that_has_taken_its_place_since(env: World) -> None:
+    see(env, GUARD, 1, ADA)
+    newer = {"name": "routine", "uid": "u-2", "generation": 1, "resourceVersion": "9"}
+    observe(cluster=env.cluster, kind="ApprovalPolicy", obj={"metadata": newer, "spec": GUARD}, is_listed=True)
+    see(env, {**GUARD, "description": "2"}, 2, ADA, actor=Actor("ada", "rest"))
+    assert [row.uid for row in DecidingObject.objects.filter(gone_at=None)] == ["u-2"]
 
 
 def test_what_was_overwritten_before_we_kept_it_is_in_the_audit(env: World) -> None:

@@ -138,6 +138,7 @@ CLOSED = {
     "notification-deliveries",
     "notification-edit",
     "notification-secret",
+    "notification-stop",
     "notification-test",
     "policy",
     "policy-edit",

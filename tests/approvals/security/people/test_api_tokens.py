@@ -53,6 +53,7 @@ SCOPES = {
     ("POST", "notification-targets"): "decide",
     ("PUT", "notification-targets/hook"): "decide",
     ("DELETE", "notification-targets/hook"): "decide",
+    ("POST", "notification-targets/hook/stop"): "decide",
     ("POST", "notification-targets/hook/secret"): "decide",
     ("POST", "notification-targets/hook/test"): "decide",
     ("POST", "notification-targets/hook/deliveries/1/send-again"): "decide",

@@ -82,6 +82,7 @@ def test_S53_a_glob_grants_what_its_writer_may_see_and_another_writer_needs_all_
     assert targets.visible_targets(by=acting(env.ada)) == []
     with pytest.raises(NotFound):
         save(acting(env.ada), version=1)
+    assert targets.stoppable_targets(by=acting(env.ada)) == [target]
     with pytest.raises(InvalidInput, match="staging is no cluster that you may read"):
         save(acting(env.ada), name="mine", clusters=["staging"])
     assert save(acting(env.ada), name="mine", clusters=["*"])[0].granted == ["prod"]
@@ -89,6 +90,38 @@ def test_S53_a_glob_grants_what_its_writer_may_see_and_another_writer_needs_all_
     other.removed_at = other.created_at
     other.save()
     assert targets.visible_targets(by=acting(env.ada)) == [target, NotificationTarget.objects.get(name="mine")]
+
+
+@pytest.mark.parametrize("how", ["stop_target", "delete_target"])
+def test_S53_whoever_may_see_all_of_one_of_its_clusters_stops_a_target_and_sees_no_more_of_it(
+    env: World, how: str
+) -> None:
+    world.cluster("staging")
+    target, act = target_row(URL, granted=["prod", "staging"]), getattr(targets, how)
+    with pytest.raises(NotFound):
+        act(by=acting(env.bert), target=target, via="rest")
+    assert targets.stoppable_targets(by=acting(env.ada)) == [target]
+    env.kubernetes.allowed.discard(("ada", "approve", "*"))
+    with pytest.raises(NotAllowed, match="need `approve`"):  # a kept answer shows it, Kubernetes says no by now
+        act(by=acting(env.ada), target=target, via="rest")
+    env.kubernetes.allow("ada", "approve")
+    cache.clear()
+    act(by=acting(env.ada), target=target, via="rest")
+    left = NotificationTarget.objects.first()
+    assert left is None or (left.is_active, left.stopped_because, left.version) == (False, "ada switched it off", 2)
+    assert targets.visible_targets(by=acting(env.ada)) == []
+
+
+def test_two_who_create_it_at_one_moment_are_not_both_refused(env: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = NotificationTarget.objects.count
+
+    def count_while_another_creates_it() -> int:
+        target_row(URL)
+        return count()
+
+    monkeypatch.setattr(NotificationTarget.objects, "count", count_while_another_creates_it)
+    with pytest.raises(Changed, match="created by someone else"):
+        save(acting(env.ada))
 
 
 def test_S53_where_nobody_can_tell_who_may_see_what_nothing_is_saved(

@@ -224,10 +224,13 @@ def test_S50_what_follows_a_ring_is_approved_as_it_was_seen_and_for_no_more(
     BundleDeployment.objects.filter(pk=third.deployment_id).update(is_paused=False)
     set_state(third, "applied", health="Current")
     assert rollouts.orders_of(second)[0].approved == frozenset()
-    with pytest.raises(NotAsExpected, match="other members of ring canary are healthy"):
+    with pytest.raises(NotAsExpected, match="ring canary is not as it was"):
         let_go(env.ada, version=shown.rings[0].version)
     let_go(env.ada)
     assert rollouts.orders_of(second)[0].approved == {0}
+    # Nor that one of them is left out.
+    BundleDeployment.objects.filter(pk=third.deployment_id).update(deletion_requested_at=timezone.now())
+    assert rollouts.orders_of(second)[0].approved == frozenset()
 
 
 def test_an_approval_of_a_ring_in_which_nothing_became_healthy_ends_when_something_does(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from approvals.deciding.approval_rules import ApprovalRule
+from approvals.deciding.deputies import UNREADABLE_STAYS
 from approvals.gate.deciding_objects import live_objects, seen_objects
 from approvals.models import DecidingObject
 from approvals.steps.mirroring.deciding_status import ShowDecidingObject
@@ -60,3 +61,30 @@ def test_a_rule_is_seen_shown_and_forgotten(sandbox_site: DeployedSite) -> None:
     assert ref.name in names(seen_objects(site.cluster, ApprovalRule))
     once_answered(lambda: watch.look(site.api))
     assert ref.name not in names(seen_objects(site.cluster, ApprovalRule))
+
+
+def test_S52_a_deputy_that_cannot_be_read_says_that_kubernetes_gives_the_right_and_is_deleted(
+    sandbox_site: DeployedSite,
+) -> None:
+    site, until = sandbox_site, "2030-12-24T18:00:00Z"
+    spec = {"user": "do\u202era", "deputyFor": "ada", "clusterRole": "pratique-approver", "until": until}
+    about = {"name": f"{site.namespace}-dora"}
+    ref = ObjectRef(OWN_GROUP, "v1alpha2", "Deputy", "", about["name"])
+    site.api.apply(
+        {"apiVersion": f"{OWN_GROUP}/v1alpha2", "kind": "Deputy", "metadata": about, "spec": spec},
+        field_manager="somebody",
+    )
+    watch = SeenDecidingObjects(cluster=site.cluster, kind="Deputy")
+    watch.stop.set()
+    once_answered(lambda: watch.look(site.api))
+    row = DecidingObject.objects.get(name=ref.name)
+    do(ShowDecidingObject(row.pk))
+    (ready,) = site.api.get(ref)["status"]["conditions"]
+    assert (ready["status"], ready["reason"]) == ("False", "Unreadable")
+    assert "Its binding gives the right in Kubernetes all the same" in ready["message"]
+    row.refresh_from_db()
+    assert row.show_at == row.changed_at + UNREADABLE_STAYS
+    ended = {"changed_at": row.changed_at - UNREADABLE_STAYS, "show_at": row.changed_at}
+    DecidingObject.objects.filter(pk=row.pk).update(**ended)
+    do(ShowDecidingObject(row.pk))
+    assert site.api.get(ref) is None
