@@ -52,7 +52,7 @@ def message(entries: tuple[str, ...], name: str = "strimzi") -> EventMessage:
 
 
 @pytest.mark.parametrize("kind", HOOKS, ids=lambda kind: kind.name)
-def test_S55_words_of_others_are_text_wherever_they_are_read(kind: MessageHook) -> None:
+def test_S54_words_of_others_are_text_wherever_they_are_read(kind: MessageHook) -> None:
     read = read_message_of(kind.name, kind.write_body(message(HOSTILE)))
     for words in HOSTILE:
         assert f"• {visible(words)}" in read.split("\n")
@@ -113,7 +113,7 @@ def test_every_event_has_words(event_type: EventType) -> None:
         ("email", " , ", ""),
     ],
 )
-def test_S55_an_address_leads_to_its_vendor_and_its_secret_is_not_shown(
+def test_S54_an_address_leads_to_its_vendor_and_its_secret_is_not_shown(
     kind: str, address: str, shown: str | None, settings: Any
 ) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "EMAIL_HOST": "mail.example.com"}
@@ -128,7 +128,7 @@ def test_S55_an_address_leads_to_its_vendor_and_its_secret_is_not_shown(
     assert shown in (None, told)
 
 
-def test_S55_a_message_says_what_every_reader_knows_and_who_is_needed_while_it_is_in_review(request_: Request) -> None:
+def test_S54_a_message_says_what_every_reader_knows_and_who_is_needed_while_it_is_in_review(request_: Request) -> None:
     Report.objects.update(headline=["one object is new"], severities={"dangerous": 2})
     rule = {"name": "two", "problem": "", "needed": ["1 of groups security"], "note": ""}
     Request.objects.update(approval_rules=[rule])
@@ -241,7 +241,7 @@ def send_mail(request: Request) -> NotificationDelivery:
     return target.deliveries.get()
 
 
-def test_S55_a_mail_is_text_and_html_over_tls_and_no_name_adds_a_header(request_: Request, mails: MailServer) -> None:
+def test_S54_a_mail_is_text_and_html_over_tls_and_no_name_adds_a_header(request_: Request, mails: MailServer) -> None:
     Report.objects.update(headline=list(HOSTILE))
     request_.deployment.name = "x\r\nBcc: eve@evil.example"
     row = send_mail(request_)

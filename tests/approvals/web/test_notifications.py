@@ -58,7 +58,7 @@ def test_a_target_is_made_shown_with_its_secret_once_tested_and_deleted(env: Wor
     assert client.get(HOOK).status_code == 404
 
 
-def test_S55_a_chat_has_an_address_that_is_not_shown_and_no_secret(env: World, browse: Browse) -> None:
+def test_S54_a_chat_has_an_address_that_is_not_shown_and_no_secret(env: World, browse: Browse) -> None:
     client = browse(env.ada)
     slack = {**FORM, "kind": "slack", "is_active": "on"}
     assert "expected https and hooks.slack.com" in text_of(client.post("/notifications/new", slack))

@@ -134,7 +134,7 @@ def test_S53_where_nobody_can_tell_who_may_see_what_nothing_is_saved(
     assert not NotificationTarget.objects.exists()
 
 
-def test_S55_a_stored_address_is_kept_without_being_shown(env: World) -> None:
+def test_S54_a_stored_address_is_kept_without_being_shown(env: World) -> None:
     hook = "https://hooks.slack.com/services/T0/B0/verysecret"
     target, secret = save(acting(env.ada), kind="slack", address=hook)
     assert secret == ""
