@@ -132,7 +132,8 @@ class ChangeWindow(DecidingKind):
         at = until if is_active else self.next_transition(now)
         if at is None:
             return "active, no end" if is_active else "no longer active"
-        return f"{'active until' if is_active else 'not active, next at'} {at.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} {zone}"
+        when = f"{at.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} {zone}"
+        return f"active until {when}" if is_active else f"not active, next at {when}"
 
     def status(self, now: datetime) -> Mapping[str, Any]:
         is_active, until = self.active_until(now)
