@@ -27,7 +27,10 @@ def test_a_check_is_mandatory_and_asked_after_the_report_unless_it_says_otherwis
     found = ExternalCheck.parse(
         {"url": URL, "stage": "BeforeApply", "enforcement": "Advisory", "timeoutSeconds": 30, "when": "size(rules) > 0"}
     )
-    assert (found.summary, found.when) == ("Advisory, BeforeApply: checks.example.com answers within 30 seconds", "size(rules) > 0")
+    assert (found.summary, found.when) == (
+        "Advisory, BeforeApply: checks.example.com answers within 30 seconds",
+        "size(rules) > 0",
+    )
 
 
 @pytest.mark.parametrize(
