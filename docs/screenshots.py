@@ -54,7 +54,7 @@ def photograph(page: pw.Page, demo: Demo) -> None:
     page.set_viewport_size(WHOLE)
     page.locator("section", has=page.locator("#decision")).last.screenshot(path=PICTURES / "decision.png")
     page.get_by_role("navigation", name="Request").get_by_role("link", name="Findings").click()
-    finding = page.locator("details.finding", has_text="tide must be there now").first
+    finding = page.locator("details.finding", has_text="no longer validate").first
     finding.locator("summary").first.click()
     finding.screenshot(path=PICTURES / "finding.png")
     page.set_viewport_size(SIZE)

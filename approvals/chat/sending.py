@@ -26,6 +26,7 @@ OCCASIONS = (
     "reviewed",
     "reminder",
     "check_holds",
+    "carried",
 )
 
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, ClassVar
+from zoneinfo import ZoneInfo
 
 from approvals.deciding.kinds import DecidingKind, FormField
 from approvals.deciding.recurrence import AHEAD, Schedule
@@ -125,11 +126,14 @@ class ChangeWindow(DecidingKind):
         return f"{self.type} from {self.schedule.start:%Y-%m-%d %H:%M} {self.schedule.zone}{lasts}{rule}"
 
     def state(self, now: datetime) -> str:
+        """In the window's own zone, as its definition is."""
+        zone = self.schedule.zone if self.schedule else "UTC"
         is_active, until = self.active_until(now)
-        if is_active:
-            return f"active until {until:%Y-%m-%d %H:%M} UTC" if until else "active, no end"
-        turn = self.next_transition(now)
-        return f"not active, next at {turn:%Y-%m-%d %H:%M} UTC" if turn else "no longer active"
+        at = until if is_active else self.next_transition(now)
+        if at is None:
+            return "active, no end" if is_active else "no longer active"
+        when = f"{at.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} {zone}"
+        return f"active until {when}" if is_active else f"not active, next at {when}"
 
     def status(self, now: datetime) -> Mapping[str, Any]:
         is_active, until = self.active_until(now)

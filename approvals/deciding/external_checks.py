@@ -128,7 +128,8 @@ class ExternalCheck(DecidingKind):
 
     @property
     def summary(self) -> str:
-        return f"{self.enforcement}, {self.stage}, {self.timeout_seconds} s: {urlsplit(self.url).hostname}"
+        host = urlsplit(self.url).hostname
+        return f"{self.enforcement}, {self.stage}: {host} answers within {self.timeout_seconds} seconds"
 
 
 def is_address(text: str, *schemes: str) -> bool:

@@ -324,15 +324,18 @@ def _judge_conditions(loaded: LoadedPolicy, evaluation: _Evaluation) -> tuple[st
 def _describe_failed(
     validations: tuple[Validation, ...], answer: policy.ExpressionResult, evaluation: _Evaluation
 ) -> list[str]:
-    """What each validation says that is not true; `answer` is of all of them."""
+    """The message of each validation that is not true, or its expression where it has none: what became of the parts of
+    an expression is shown beside it. `answer` is of all of them."""
     if len(validations) == 1:
-        return [introduced(_message_of(validations[0], evaluation.facts), answer.words)]
+        return [_message_of(validations[0], evaluation.facts) or answer.words]
     evaluation.ask(validation.expression for validation in validations)
     found = []
     for validation in validations:
         said = evaluation.result_of(validation.expression)
-        if not said.is_true:
+        if said.is_error:
             found.append(introduced(_message_of(validation, evaluation.facts), said.words))
+        elif not said.is_true:
+            found.append(_message_of(validation, evaluation.facts) or said.words)
     return found or [answer.words]
 
 

@@ -13,7 +13,7 @@ from approvals.policy.document import PolicyDocument, PolicyEffect, Validation
 
 UID_PREFIX = "built-in:"
 _GRAVE = 'new_severities["critical"] + new_severities["breaking"] + new_severities["dangerous"] > 0'
-_ACCEPT = "a person who may `override` can accept the finding on the page of the request"
+_ACCEPT = "a person who may `override` can accept the findings on the tab Findings of the request"
 
 
 @dataclass(frozen=True, slots=True)

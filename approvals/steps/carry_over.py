@@ -183,4 +183,6 @@ def _keep(request: Request, told: list[dict[str, Any]], carried: list[Review], k
     row.carry_over = request.carry_over = {"round": row.round, "approvals": told}
     row.mirrored_at = None
     row.save(update_fields=["carry_over", "mirrored_at"])
+    if told:
+        wake.notice(row.pk, "carried")
     wake.deployment(row.deployment_id)

@@ -24,7 +24,7 @@ from approvals.deciding.kinds import DecidingKind, FormField
 from approvals.deciding.selector import SEVERITIES
 from approvals.deciding.table import BY_SLUG, KINDS
 from approvals.errors import Changed, InvalidInput, NotAsExpected
-from approvals.ledger.deciding.confirmations import ready_state
+from approvals.ledger.deciding.confirmations import people_behind, ready_state
 from approvals.ledger.deciding.deciding_objects import count_due
 from approvals.lifecycle import State
 from approvals.models import CheckSecret, Cluster, DecidingObject, Request
@@ -214,7 +214,10 @@ def _facts_of_kind(http: HttpRequest, kind: type[DecidingKind], row: DecidingObj
         return {"is_rule": True, "selected": [each for each in found if each[1]["name"] == row.name]}
     if kind is FindingException:
         found = [(request, record) for request in shown for record in request.finding_exceptions]
-        return {"accepting": [(each, len(it["fingerprints"])) for each, it in found if it["name"] == row.name]}
+        accepting = [(each, len(it["fingerprints"])) for each, it in found if it["name"] == row.name]
+        viewer = [access.person_of(person(http), cluster) for cluster in clusters]
+        has_agreed = any(one.is_same(other) for one in viewer for other in people_behind(row))
+        return {"accepting": accepting, "has_agreed": has_agreed}
     return {}
 
 

@@ -90,6 +90,8 @@ class Slack(ChatTool):
         title = f"*{escaped(request.deployment.name)}* on {escaped(request.deployment.cluster.name)}"
         if occasion in ("decided", "changes_requested"):
             return {"text": f"{title}: {_standing(request)} <{url}|open>"}
+        if occasion == "carried":
+            return {"text": f"{title}: {escaped('; '.join(_earlier(request))[:MAX_TEXT])} <{url}|open>"}
         if occasion in ("break_glass", "reviewed"):
             return {"text": f"{_break_glass(request, title, occasion)} <{url}|open>"}
         if occasion == "check_holds":
@@ -104,7 +106,7 @@ class Slack(ChatTool):
             buttons.append(_button("Approve", "approve", value=button_value(request, "Approve"), style="primary"))
         buttons.append(_button("Deny", "deny", value=button_value(request, "Deny"), style="danger"))
         change = _change(request)
-        facts = [*_rules(request), *_to_name(named)]
+        facts = [*_rules(request), *_earlier(request), *_to_name(named)]
         what = f"still needs a review, for {_age(request)}" if occasion == "reminder" else "needs a review"
         words = f"{title} {what}\n{change}{_summary(report, facts, MAX_TEXT - len(change))}"
         return {
@@ -151,7 +153,9 @@ def _standing(request: Request) -> str:
     """How it stands, by whom and why, in one line."""
     how = status(request)
     by = f" by {how.by_words}" if how.by else ""
-    return escaped(f"{how.label}{by}{f': {how.cause}' if how.is_told and how.cause else ''}")
+    cause = [how.cause] if how.is_told and how.cause else []
+    carried = [one["words"] for one in request.earlier_approvals if not one["why_not"]]
+    return escaped(": ".join(filter(None, (f"{how.label}{by}", "; ".join([*cause, *carried])[:MAX_TEXT]))))
 
 
 def _voided(request: Request) -> str:
@@ -223,6 +227,11 @@ def _wish(team: str, user: Mapping[str, Any], action: Mapping[str, Any], reply_t
 def _rules(request: Request) -> list[str]:
     """Whose approvals rules need, by group."""
     return [f"approval rule {words}" for words in request.rules_left]
+
+
+def _earlier(request: Request) -> list[str]:
+    """Whose approvals of earlier rounds and requests are carried over, and why others are not."""
+    return [one["words"] for one in request.earlier_approvals]
 
 
 def _to_name(named: list[services.Acknowledgement]) -> list[str]:

@@ -171,8 +171,6 @@ def environment(state: Path, known: dict[str, str], port: int) -> dict[str, str]
         "ALLOWED_NETWORKS": "127.0.0.0/8",
         "PLAIN_HTTP_HOSTS": "127.0.0.1",
         "LOCAL_ACCOUNTS": "true",
-        # Its requests show what people decide; two of them would be held.
-        "BUILT_IN_GUARDS": "",
         "OIDC_FILE": str(state / "issuers.yaml"),
         "LOG_FORMAT": "console",
         "APPLIES_AT_ONCE": "2",

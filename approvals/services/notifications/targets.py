@@ -283,6 +283,8 @@ def _save(
     now, secret = database_now(), ""
     row = for_change(NotificationTarget.objects.filter(name=name)).first()
     if (row.version if row else 0) != version:
+        if not version:
+            raise Changed(f"there is a notification target {name} already: choose another name")
         raise Changed(f"notification target {name} was changed by someone else since you opened it: reload it")
     columns |= {"changed_by": by.name, "changed_at": now}
     if row is None:

@@ -241,6 +241,8 @@ def _save(by: Caller, via: str, known_version: int, *, name: str, cluster: Clust
     now = database_now()
     policy = for_change(Policy.objects.filter(name=name, uid="")).first()
     if (policy.version if policy else 0) != known_version:
+        if not known_version:
+            raise Changed(f"there is a policy {name} already: choose another name")
         raise Changed(f"policy {name} was changed by someone else since you opened it: reload it and try again")
     person = access.person_of(by, cluster).record()
     before = policy.cluster_id if policy else cluster.pk

@@ -122,7 +122,9 @@ def make_order(
     found = _find_members(clusters, name, members)
     sorted_in = {deployment.pk: _ring_of(deployment, parsed) for deployment in found}
     if empty := [ring.name for position, ring in enumerate(parsed) if position not in sorted_in.values()]:
-        raise InvalidInput(f"ring {empty[0]} takes none of the deployments: change its clusters", field="rings")
+        raise InvalidInput(
+            f"ring {empty[0]} takes none of the deployments: change its clusters or matchLabels", field="rings"
+        )
     if on_failure == OnFailure.PUT_BACK:
         keeping = [deployment.name for deployment in found if not deployment.bundle_spec.is_restoring]
         if keeping:

@@ -7,6 +7,7 @@ must, and what holds it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -21,7 +22,16 @@ from approvals.errors import Refused
 from approvals.gate import rights
 from approvals.gate.reviewer_checks import check_dismisser, check_reviewer
 from approvals.lifecycle import SETTLED, Event, State
-from approvals.models import REQUEST_CHANGES, KubernetesIdentity, Policy, PolicyEvaluation, Report, Request, Review
+from approvals.models import (
+    BREAK_GLASS,
+    REQUEST_CHANGES,
+    KubernetesIdentity,
+    Policy,
+    PolicyEvaluation,
+    Report,
+    Request,
+    Review,
+)
 from approvals.selectors.lists import pause_words
 from approvals.selectors.pages import evaluations_of, report_of, reviews_of
 from approvals.selectors.status import CHANGES_REQUESTED, RequestStatus, status
@@ -102,7 +112,7 @@ class ViewerOptions:
     """`words` say why the viewer may not decide; "" where they may. `rule` is the RBAC that would allow it.
 
     `given` is the viewer's own review of this round that counts until they give another. `may_set_time` of an approved
-    request: they may say when it is applied.
+    request: they may say when it is applied. `may_review_afterwards` of one for which somebody else broke glass.
     """
 
     identity: Identity | None
@@ -113,6 +123,7 @@ class ViewerOptions:
     rule: str = ""
     given: Review | None = None
     may_set_time: bool = False
+    may_review_afterwards: bool = False
 
 
 def options_of(caller: Caller, request: Request, report: Report | None, reviews: Iterable[Review]) -> ViewerOptions:
@@ -122,14 +133,18 @@ def options_of(caller: Caller, request: Request, report: Report | None, reviews:
     """
     identity = access.identity_of(caller, request.deployment.cluster)
     may_withdraw = is_requester(request, caller) and lifecycle.may(State(request.state), Event.WITHDRAW)
-    if request.state == State.APPROVED:
-        try:
-            may_set_time = not is_self_approval(request, check_reviewer(caller, request).person)
-        except Refused:
-            may_set_time = False
-        return ViewerOptions(identity, may_withdraw=may_withdraw, may_set_time=may_set_time)
     if request.state != State.IN_REVIEW:
-        return ViewerOptions(identity, may_withdraw=may_withdraw)
+        is_broken = any(it.decision == BREAK_GLASS and it.round == request.round for it in reviews)
+        is_asked, is_others = request.state == State.APPROVED or is_broken, False
+        with suppress(Refused):
+            is_others = is_asked and not is_self_approval(request, check_reviewer(caller, request).person)
+        may_set_time = is_others and request.state == State.APPROVED
+        return ViewerOptions(
+            identity,
+            may_withdraw=may_withdraw,
+            may_set_time=may_set_time,
+            may_review_afterwards=is_others and is_broken,
+        )
     own = (review for review in reviews if review.user_id == caller.user.pk and review.round == request.round)
     given = next((review for review in own if not review.is_replaced), None)
     try:

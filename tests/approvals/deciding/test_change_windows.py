@@ -124,6 +124,9 @@ def test_its_status_says_how_it_stands_and_is_shown_again_before_it_changes() ->
         "nextTransition": "2026-12-07T05:00:00Z",
     }
     assert weekend.next_change(now) == at("2026-12-07T05:00")
+    assert weekend.state(now) == "active until 2026-12-07 06:00 Europe/Berlin"
+    assert weekend.state(at(FRIDAY)) == "not active, next at 2026-12-04 18:00 Europe/Berlin"
+    assert ChangeWindow.parse(STOP).state(now) == "active, no end"
     assert ChangeWindow.parse(STOP).status(now) == {"active": True, "activeBecause": "it has no end"}
     assert ChangeWindow.parse(STOP).next_change(now) is None
     later = ChangeWindow.parse({**NIGHT, "dtstart": "2030-01-01T00:00:00"})

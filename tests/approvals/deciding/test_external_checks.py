@@ -23,11 +23,14 @@ def changed(selected: SelectedCheck, **run: Any) -> SelectedCheck:
 
 def test_a_check_is_mandatory_and_asked_after_the_report_unless_it_says_otherwise() -> None:
     found = ExternalCheck.parse({"url": URL})
-    assert found.summary == "Mandatory, AfterReport, 600 s: checks.example.com"
+    assert found.summary == "Mandatory, AfterReport: checks.example.com answers within 600 seconds"
     found = ExternalCheck.parse(
         {"url": URL, "stage": "BeforeApply", "enforcement": "Advisory", "timeoutSeconds": 30, "when": "size(rules) > 0"}
     )
-    assert (found.summary, found.when) == ("Advisory, BeforeApply, 30 s: checks.example.com", "size(rules) > 0")
+    assert (found.summary, found.when) == (
+        "Advisory, BeforeApply: checks.example.com answers within 30 seconds",
+        "size(rules) > 0",
+    )
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_what_is_unknown_takes_two_people_from_the_start(env: World, request_: R
     world.review(request_, acting(env.ada))
     assert look(request_).problem == "held back by hold-unknown"
     held = PolicyEvaluation.objects.get(policy__name="hold-unknown")
-    assert held.words.startswith("the effect of a finding is unknown, so two people must approve: ")
+    assert held.words.startswith("the effect of a finding is unknown, so two people must approve")
     robot = "system:serviceaccount:ci:robot"
     settings.PRATIQUE = {**settings.PRATIQUE, "MACHINE_REVIEWERS": [robot]}
     carla = world.user("carla", env.cluster)

@@ -23,7 +23,7 @@ GRANT: dict[str, Any] = {
     "validations": [{"expression": HARMLESS}],
     "validationActions": ["Approve"],
 }
-FALSE = "ask the platform team: `is_first == false` is false"
+FALSE = "ask the platform team"
 
 
 def see(env: World, spec: dict[str, Any], name: str = "routine", generation: int = 1, **more: Any) -> Policy:
@@ -53,7 +53,7 @@ def said(request: Request, policy: Policy) -> tuple[str, str]:
         ),
         (
             {**HOLDS, "validations": [{**HOLDS["validations"][0], "messageExpression": "name + ' is new here'"}]},
-            ("holds", "strimzi is new here: `is_first == false` is false"),
+            ("holds", "strimzi is new here"),
         ),
         (
             {**HOLDS, "validations": [{**HOLDS["validations"][0], "messageExpression": "string(unjudged)"}]},
@@ -61,7 +61,7 @@ def said(request: Request, policy: Policy) -> tuple[str, str]:
         ),
         (
             {**HOLDS, "validations": [{"expression": "true"}, {"expression": "!is_first", "message": "m"}]},
-            ("holds", "m: `!is_first` is false"),
+            ("holds", "m"),
         ),
     ],
     ids=["holds", "name", "cluster", "condition", "message", "a message about the report", "which of them"],

@@ -288,7 +288,7 @@ def test_S09_a_guard_says_of_adopted_objects_that_it_counts_more_than_everybody_
     assert look(request_).state == "in_review"
     words = "of the objects to be adopted it also counts findings that are shown only to people who may get these"
     assert words_of(guard)[0] == "holds"
-    assert words_of(guard)[1].startswith(f"not on a Friday: `false` is false; {words}")
+    assert words_of(guard)[1].startswith(f"not on a Friday; {words}")
 
 
 def test_dry_run_says_what_it_would_do_and_does_nothing(env: World, request_: Request) -> None:

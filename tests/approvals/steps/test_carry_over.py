@@ -12,6 +12,7 @@ from django.db import IntegrityError, transaction
 from django.test import Client
 from django.utils import timezone
 
+from approvals.chat.tools.slack import Slack
 from approvals.gate import reader
 from approvals.ledger.deciding import deciding_objects
 from approvals.models import AuditEntry, KubernetesIdentity, Report, Request, Review, VoidedRound
@@ -83,8 +84,10 @@ def why_not(request: Request) -> list[str]:
 
 @pytest.mark.parametrize("again", [next_round, next_request, lambda it: next_request(it, "withdrawn")])
 def test_the_same_risk_again_needs_no_second_yes(
-    env: World, first: Request, again: Callable[[Request], Request]
+    env: World, first: Request, again: Callable[[Request], Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    notices: list[str] = []
+    monkeypatch.setattr("approvals.wake.notice", lambda _, occasion: notices.append(occasion))
     given = approve(first, env.ada)
     second = look(again(first))
     assert second.state == "approved"
@@ -100,6 +103,10 @@ def test_the_same_risk_again_needs_no_second_yes(
     assert told["words"].endswith("is carried over")
     found = conditions.of_request(second, second.verdicts.get(round=second.round), None)
     assert told["words"] in next(one for one in found if one.type == "Approved").message
+    assert notices.count("carried") == 1
+    for occasion in ("carried", "decided"):
+        message = Slack().message(second, occasion)
+        assert message and told["words"] in message["text"]
 
 
 def test_it_is_found_out_once_in_a_round_and_only_where_a_rule_does_so(env: World, first: Request) -> None:

@@ -37,9 +37,10 @@ def test_one_is_written_by_one_person_and_confirmed_by_another(env: World, brows
     spec = env.kubernetes.objects["web"]["spec"]
     assert spec == {name: value for name, value in FORM.items() if name not in ("name", "cluster")}
     assert "not confirmed" in opened(browse(env.ada), "/rules/finding-exceptions")
-    assert "someone other than ada must confirm it" in opened(browse(env.ada), WEB)
-
     carla = second_person(env)
+    own = opened(browse(env.ada), WEB)
+    assert "someone other than ada must confirm it" in own
+    assert f'action="{WEB}/confirm"' not in own
     assert f'action="{WEB}/confirm"' in opened(browse(carla), WEB)
     row = DecidingObject.objects.get()
     for version, code in (("", 412), (f"{row.uid}.2", 412), ("another.1", 412), (row.version, 302)):

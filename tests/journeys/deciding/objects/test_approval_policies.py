@@ -75,7 +75,7 @@ def test_a_guard_by_kubectl_is_shown_holds_and_lets_go_when_it_is_deleted(
     deployment = asked(site, registry)
     request = site.approve(deployment)
     assert (request.state, request.problem) == ("in_review", f"held back by {site.namespace}")
-    assert request.evaluations.get().words == f"{site.namespace} is frozen: `false` is false"
+    assert request.evaluations.get().words == f"{site.namespace} is frozen"
     site.ctl("delete", "approvalpolicy", site.namespace)
     watched(site)
     assert site.after_work(deployment).state == "applied"
