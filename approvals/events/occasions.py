@@ -18,6 +18,7 @@ class EventType(StrEnum):
 
     REQUEST_CREATED = "dev.pratique.request.created.v1"
     REQUEST_READY = "dev.pratique.request.ready.v1"
+    REQUEST_NEEDS_APPROVAL = "dev.pratique.request.needs-approval.v1"
     REQUEST_CHANGES_REQUESTED = "dev.pratique.request.changes-requested.v1"
     REQUEST_APPROVED = "dev.pratique.request.approved.v1"
     REQUEST_DENIED = "dev.pratique.request.denied.v1"
@@ -61,6 +62,7 @@ class Occasion:
 OCCASIONS: Mapping[str, Occasion] = {
     "request.made": Occasion("created the request", EventType.REQUEST_CREATED),
     "request.prepared": Occasion("finished the report: the request is ready for review", EventType.REQUEST_READY),
+    "request.needs-approval": Occasion("found who is still needed to approve", EventType.REQUEST_NEEDS_APPROVAL),
     "request.could_not_prepare": Occasion("could not prepare the report", EventType.REQUEST_FAILED),
     "request.approve": Occasion("recorded the approval of the request", EventType.REQUEST_APPROVED),
     "request.deny": Occasion("recorded the denial of the request", EventType.REQUEST_DENIED),

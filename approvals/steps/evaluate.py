@@ -16,7 +16,7 @@ from approvals.clock import database_now
 from approvals.deciding.external_checks import CheckStage
 from approvals.gate import GateAnswer, GateFacts, Next, Reason, reader
 from approvals.gate.deletions import WORDS
-from approvals.gate.facts import PolicyFacts, Unreviewed, value_of
+from approvals.gate.facts import PolicyFacts, Unknown, Unreviewed, value_of
 from approvals.gate.people import break_glass_of, change_requests, count, is_grant, may_use_account, why_not
 from approvals.gate.rules import standings
 from approvals.ledger import claims, moves, rounds
@@ -24,6 +24,7 @@ from approvals.ledger.deciding import check_runs, policy_rows
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import Policy, Request, Review, Verdict
+from approvals.policy.decide import Decision
 from approvals.steps import carry_over
 from approvals.steps.external_checks import ask_checks
 
@@ -75,6 +76,7 @@ def _settle(request: Request, facts: GateFacts, answer: GateAnswer) -> None:
         _keep_waiting(row, answer.reason)
         if not change_requests(value_of(facts.reviews) or ()):
             _remind(row, newly_asked)
+            _tell_who_is_needed(row, facts)
 
 
 def _remind(row: Request, newly_asked: Collection[str]) -> None:
@@ -86,6 +88,23 @@ def _remind(row: Request, newly_asked: Collection[str]) -> None:
         row.reminded_round = row.round if is_late else row.reminded_round
         row.save(update_fields=["reminded_round"])
         wake.notice(row.pk, "reminder")
+
+
+def _tell_who_is_needed(row: Request, facts: GateFacts) -> None:
+    """Once in each round, after policies and rules were asked. Rules name groups and count users, as on the page."""
+    is_unclear = any(isinstance(fact, Unknown) for _, fact in facts.needed())
+    if row.asked_round >= row.round or is_unclear or break_glass_of(facts):
+        return
+    found = count(facts)
+    # Where the approvals are enough in number and do not do, one more person is needed.
+    approvals = max(found.needed - found.approvals, 1) if found.decision == Decision.UNDECIDED else 0
+    rules = [{"name": rule.name, "needed": list(rule.needed)} for rule in standings(facts) if rule.needed]
+    if not approvals and not rules:
+        return
+    row.asked_round = row.round
+    row.save(update_fields=["asked_round"])
+    needs = {"approvals": approvals, "rules": rules}
+    audit.record(verb="request.needs-approval", actor=MACHINE, request=row, facts={"round": row.round, "needs": needs})
 
 
 def _keep_standings(row: Request, facts: GateFacts) -> set[str]:
