@@ -62,7 +62,7 @@ class Occasion:
 OCCASIONS: Mapping[str, Occasion] = {
     "request.made": Occasion("created the request", EventType.REQUEST_CREATED),
     "request.prepared": Occasion("finished the report: the request is ready for review", EventType.REQUEST_READY),
-    "request.needs_approval": Occasion("asked people to decide", EventType.REQUEST_NEEDS_APPROVAL),
+    "request.needs-approval": Occasion("found who is still needed to approve", EventType.REQUEST_NEEDS_APPROVAL),
     "request.could_not_prepare": Occasion("could not prepare the report", EventType.REQUEST_FAILED),
     "request.approve": Occasion("recorded the approval of the request", EventType.REQUEST_APPROVED),
     "request.deny": Occasion("recorded the denial of the request", EventType.REQUEST_DENIED),

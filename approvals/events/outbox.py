@@ -15,9 +15,10 @@ from provisioner.values import Severity
 
 MAX_WORDS = 1000
 MAX_SUBJECT = 400
+MAX_ITEMS = 50
 # Facts that every reader of the deployment may know, by the type of the event. The rest may quote objects.
 _TOLD = {
-    EventType.REQUEST_NEEDS_APPROVAL: ("approvalsMissing", "needed"),
+    EventType.REQUEST_NEEDS_APPROVAL: ("needs",),
     EventType.REVIEW_OWED: ("incident",),
     EventType.DEPLOYMENT_DRIFTED: ("object", "revision"),
     EventType.DEPLOYMENT_CORRECTED: ("object", "revision"),
@@ -74,7 +75,9 @@ def severity_of(request: Request) -> str:
     return str(next(found, Severity.UNKNOWN))
 
 
-def _told(fact: object) -> str | int | list[str]:
+def _told(fact: object) -> Any:
+    if isinstance(fact, dict):
+        return {name: _told(value) for name, value in fact.items()}
     if isinstance(fact, list):
-        return [str(words)[:MAX_WORDS] for words in fact]
+        return [_told(item) for item in fact[:MAX_ITEMS]]
     return fact if isinstance(fact, int) else str(fact)[:MAX_WORDS]

@@ -159,8 +159,8 @@ class Request(Claimed):
     # {round, approvals: [{name, number, round, at, why_not}]}: approvals of earlier rounds and requests, and why each
     # was not carried over to this round, "" where it was; {} where nobody looked for any (steps.carry_over).
     carry_over = models.JSONField(default=dict, db_default={}, blank=True)
+    asked_round = models.PositiveIntegerField(default=0, db_default=0)  # the last one that told who is needed
     reminded_round = models.PositiveIntegerField(default=0, db_default=0)  # the last one of which people were reminded
-    asked_round = models.PositiveIntegerField(default=0, db_default=0)  # the last one that was said to need people
     # What whoever asked wrote of it; for reading and for policies, no part of what is reviewed (ledger.change_words).
     change_reason = models.CharField(max_length=1000, blank=True, default="", db_default="")
     change_ticket = models.CharField(max_length=200, blank=True, default="", db_default="")

@@ -16,16 +16,15 @@ from approvals.clock import database_now
 from approvals.deciding.external_checks import CheckStage
 from approvals.gate import GateAnswer, GateFacts, Next, Reason, reader
 from approvals.gate.deletions import WORDS
-from approvals.gate.facts import PolicyFacts, Unreviewed, value_of
+from approvals.gate.facts import PolicyFacts, Unknown, Unreviewed, value_of
 from approvals.gate.people import break_glass_of, change_requests, count, is_grant, may_use_account, why_not
-from approvals.gate.remedies import RefusalKind
 from approvals.gate.rules import standings
 from approvals.ledger import claims, moves, rounds
 from approvals.ledger.deciding import check_runs, policy_rows
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import Policy, Request, Review, Verdict
-from approvals.policy import Tally
+from approvals.policy.decide import Decision
 from approvals.steps import carry_over
 from approvals.steps.external_checks import ask_checks
 
@@ -33,9 +32,6 @@ from approvals.steps.external_checks import ask_checks
 LOOK_AGAIN_SECONDS = (30.0, 45.0)
 # What prepare has said of the request stays until it is decided.
 _OTHERS = frozenset({"unmet-constraints"})
-# Only people end these waits.
-_PEOPLE_NEEDED = frozenset({RefusalKind.TOO_FEW.value.code, RefusalKind.RULE_HOLDS.value.code})
-MOST_NEEDED = 20
 
 
 def run(request: Request, worker: str) -> None:
@@ -80,8 +76,7 @@ def _settle(request: Request, facts: GateFacts, answer: GateAnswer) -> None:
         _keep_waiting(row, answer.reason)
         if not change_requests(value_of(facts.reviews) or ()):
             _remind(row, newly_asked)
-            if answer.reason.code in _PEOPLE_NEEDED and (newly_asked or row.asked_round < row.round):
-                _note_who_is_needed(row, count(facts))
+            _tell_who_is_needed(row, facts, is_again=bool(newly_asked))
 
 
 def _remind(row: Request, newly_asked: Collection[str]) -> None:
@@ -95,14 +90,22 @@ def _remind(row: Request, newly_asked: Collection[str]) -> None:
         wake.notice(row.pk, "reminder")
 
 
-def _note_who_is_needed(row: Request, found: Tally) -> None:
-    """What nobody's policy decides waits for people: said once in each round, and where a rule asks others now."""
+def _tell_who_is_needed(row: Request, facts: GateFacts, *, is_again: bool) -> None:
+    """Once in each round, after policies and rules were asked, and where a rule asks others now. Rules name groups and
+    count users, as on the page."""
+    is_unclear = any(isinstance(fact, Unknown) for _, fact in facts.needed())
+    if (row.asked_round >= row.round and not is_again) or is_unclear or break_glass_of(facts):
+        return
+    found = count(facts)
+    # Where the approvals are enough in number and do not do, one more person is needed.
+    approvals = max(found.needed - found.approvals, 1) if found.decision == Decision.UNDECIDED else 0
+    rules = [{"name": rule.name, "needed": list(rule.needed)} for rule in standings(facts) if rule.needed]
+    if not approvals and not rules:
+        return
     row.asked_round = row.round
     row.save(update_fields=["asked_round"])
-    needed = [f"{rule['name']}: {words}" for rule in row.approval_rules for words in rule["needed"]]
-    missing = found.needed - found.approvals
-    facts = {"round": row.round, "approvalsMissing": max(missing, 0), "needed": needed[:MOST_NEEDED]}
-    audit.record(verb="request.needs_approval", actor=MACHINE, request=row, facts=facts)
+    needs = {"approvals": approvals, "rules": rules}
+    audit.record(verb="request.needs-approval", actor=MACHINE, request=row, facts={"round": row.round, "needs": needs})
 
 
 def _keep_standings(row: Request, facts: GateFacts) -> set[str]:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from cloudevents.core.formats.json import JSONFormat
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -20,7 +21,7 @@ from approvals.lifecycle import Event
 from approvals.models import AuditEntry, OutboxEvent, Report, Request
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
-from tests.support.approvals.policies import look
+from tests.support.approvals.policies import allow, look, save
 from tests.support.approvals.world import acting
 
 
@@ -140,45 +141,69 @@ def test_what_is_no_occasion_has_no_event_and_an_occasion_costs_one_statement(re
     assert counts == [counts[0], counts[0], counts[0] + 1, counts[0] + 1]
 
 
-def test_an_event_is_a_cloud_event(home: None, env: World, request_: Request) -> None:
-    """The rules of CloudEvents 1.0 for its attributes and for structured JSON."""
+def rule(env: World, name: str, part: dict[str, Any]) -> None:
+    obj = {
+        "metadata": {"name": name, "uid": name, "generation": 1, "resourceVersion": "1"},
+        "spec": {"require": [part]},
+    }
+    deciding_objects.observe(cluster=env.cluster, kind="ApprovalRule", obj=obj, is_listed=True)
+
+
+def told_of_needs() -> list[Any]:
+    found = OutboxEvent.objects.filter(type="dev.pratique.request.needs-approval.v1").order_by("number")
+    return [event.data["needs"] for event in found]
+
+
+def test_S53_who_is_needed_is_told_once_in_each_round_by_groups_and_numbers(env: World, request_: Request) -> None:
+    rule(env, "two", {"name": "eyes", "groups": ["security"], "users": ["zoe"]})
+    look(request_)
+    look(request_)
+    (needs,) = told_of_needs()
+    (needed_by_rule,) = needs["rules"]
+    assert (needs["approvals"], needed_by_rule["name"]) == (1, "two")
+    assert needed_by_rule["needed"][0] == "1 of group security or 1 listed user"
+    assert "zoe" not in json.dumps(needs)
+    Request.objects.update(asked_round=0)  # as in the next round
     world.review(request_, acting(env.ada))
-    for event in OutboxEvent.objects.all():
-        wrapped = json.loads(
-            json.dumps(
-                write_event(
-                    event_id=str(event.number),
-                    event_type=event.type,
-                    subject=event.subject,
-                    at=event.at,
-                    data=event.data,
-                )
-            )
-        )
-        assert {name for name in wrapped if not (name.isascii() and name.isalnum() and name.islower())} == set()
-        texts = ("specversion", "id", "source", "type", "subject", "time", "datacontenttype")
-        assert all(isinstance(wrapped[name], str) and wrapped[name] for name in texts)
-        assert (wrapped["specversion"], wrapped["source"]) == ("1.0", "https://pratique.example.com")
-        assert wrapped["type"].startswith("dev.pratique.")
-        assert wrapped["time"][10] == "T"
-        assert wrapped["time"].endswith("+00:00")
-    assert OutboxEvent.objects.exists()
+    look(request_)
+    assert [needs["approvals"] for needs in told_of_needs()] == [1, 0]
 
 
-def test_people_are_asked_once_a_round_and_again_where_a_rule_asks_others(env: World, request_: Request) -> None:
-    part = {"name": "security", "groups": ["security"], "escalateAfterHours": 2, "escalateTo": ["leads"]}
-    meta = {"name": "slow", "uid": "u", "generation": 1, "resourceVersion": "1"}
-    rule = {"metadata": meta, "spec": {"require": [part]}}
-    deciding_objects.observe(cluster=env.cluster, kind="ApprovalRule", obj=rule, is_listed=True)
-    asked = OutboxEvent.objects.filter(type="dev.pratique.request.needs-approval.v1")
+@pytest.mark.parametrize("state", ["in_review", "approved"])
+def test_nobody_is_said_to_be_needed_where_the_requester_has_to_act_or_a_policy_approves(
+    env: World, request_: Request, state: str
+) -> None:
+    if state == "in_review":
+        world.review(request_, acting(env.ada), "RequestChanges", reason="smaller, please")
+    else:
+        allow(env, save(env, expression="true"))
+    assert look(request_).state == state
+    assert told_of_needs() == []
+
+
+def test_an_event_is_a_cloud_event_to_the_library_of_cloud_events(home: None, env: World, request_: Request) -> None:
+    look(request_)
+    world.review(request_, acting(env.ada))
+    events = list(OutboxEvent.objects.all())
+    assert "dev.pratique.request.needs-approval.v1" in {event.type for event in events}
+    for event in events:
+        about: Any = {"event_id": str(event.number), "event_type": event.type, "subject": event.subject, "at": event.at}
+        read = JSONFormat().read(None, json.dumps(write_event(**about, data=event.data)))
+        assert (read.get_specversion(), read.get_source()) == ("1.0", "https://pratique.example.com")
+        assert (read.get_id(), read.get_type(), read.get_subject()) == tuple(list(about.values())[:3])
+        assert (read.get_time(), read.get_datacontenttype()) == (event.at, "application/json")
+        assert read.get_data() == event.data
+
+
+def test_a_rule_that_asks_others_is_told_again(env: World, request_: Request) -> None:
+    rule(env, "slow", {"name": "security", "groups": ["security"], "escalateAfterHours": 2, "escalateTo": ["leads"]})
+    look(request_)
+    hours_ago = timezone.now() - timedelta(hours=3)
+    Request.objects.update(changed_at=hours_ago)
+    Report.objects.update(computed_at=hours_ago)
     look(request_)
     look(request_)
-    (event,) = asked
-    assert event.data["approvalsMissing"] == 1
-    assert event.data["needed"][0] == "slow: 1 of group security; after 2 hours leads as well"
-    Request.objects.update(changed_at=timezone.now() - timedelta(hours=3))
-    Report.objects.update(computed_at=timezone.now() - timedelta(hours=3))
-    look(request_)
-    look(request_)
-    (_, later) = asked.order_by("number")
-    assert later.data["needed"][0] == "slow: 1 of groups security, leads"
+    assert [needs["rules"][0]["needed"][0] for needs in told_of_needs()] == [
+        "1 of group security; after 2 hours leads as well",
+        "1 of groups security, leads",
+    ]
