@@ -68,12 +68,10 @@ def _written(value: Any) -> bytes:
 
 def _loads(text: str | bytes) -> Any:
     """What is made has no cycles, and to look for some while a large report is read takes longer than to read it."""
-    was_on = gc.isenabled()
     gc.disable()
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:  # the same
         return json.loads(text)
     finally:
-        if was_on:
-            gc.enable()
+        gc.enable()  # whatever other threads do: what they read, they read with it for a moment

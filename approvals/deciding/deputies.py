@@ -72,7 +72,7 @@ class Deputy(DecidingKind):
     def describe_unreadable(cls, spec: Mapping[str, Any]) -> str:
         return (
             "Pratique counts no right by it. Its binding gives the right in Kubernetes all the same, until Pratique "
-            "deletes the Deputy an hour after it was seen"
+            "deletes the Deputy an hour after it said so"
         )
 
     @classmethod

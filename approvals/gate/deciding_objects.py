@@ -104,7 +104,7 @@ def _policy_rows(cluster: Cluster) -> _PolicyRows:
             found.of_objects[uid] = _PolicyRow(pk, version, name)
         else:
             own.append(pk)
-    return found._replace(own=list(Policy.objects.filter(pk__in=own).order_by("name"))) if own else found
+    return found._replace(own=list(Policy.objects.filter(*in_use, pk__in=own).order_by("name"))) if own else found
 
 
 def _list_seen(rows: QuerySet[DecidingObject], kinds: Iterable[type[DecidingKind]]) -> dict[str, list[SeenObject]]:

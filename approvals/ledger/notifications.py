@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet
+from django.db.models import Exists, Min, OuterRef, Q, QuerySet
 
 from approvals import audit
 from approvals.audit import MACHINE
@@ -185,9 +185,13 @@ def clear_old(now: datetime) -> None:
     """Let go of what is older than KEPT. What waits by then is given up, and stays a while longer, so that nothing goes
     without a word."""
     aged = NotificationDelivery.objects.filter(send_at__isnull=False, event__at__lt=now - KEPT)
-    for name, count in aged.values_list("target__name").annotate(count=Count("pk")).order_by("target__name"):
-        logger.warning("events were given up because of their age", extra={"target": name, "events": count})
-    aged.update(send_at=None, dead_at=now, problem=AGED)
+    for target_id in sorted({*aged.values_list("target_id", flat=True)}):
+        with transaction.atomic(durable=True):
+            target = for_change(NotificationTarget.objects.filter(pk=target_id)).first()
+            count = aged.filter(target=target_id).update(send_at=None, dead_at=now, problem=AGED)
+        if target and count:
+            extra = {"target": target.name, "events": count}
+            logger.warning("events were given up because of their age", extra=extra)
     just_aged = NotificationDelivery.objects.filter(event=OuterRef("pk"), problem=AGED, dead_at__gt=now - AGED_STAYS)
     old = OutboxEvent.objects.filter(~Exists(just_aged), at__lt=now - KEPT)
     while keys := list(old.values_list("pk", flat=True)[:SPREAD_AT_ONCE]):

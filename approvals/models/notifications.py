@@ -19,7 +19,7 @@ class OutboxEvent(models.Model):
     type = models.CharField(max_length=60)
     cluster = models.CharField(max_length=63, blank=True)
     subject = models.CharField(max_length=400)
-    labels = models.JSONField(default=dict)  # each set that its deployment had; of no deployment an empty list
+    labels = models.JSONField(default=list)  # each set that its deployment had; of no deployment an empty list
     severity = models.CharField(max_length=10, blank=True, help_text="of the worst new finding; empty: of no request")
     data = models.JSONField(default=dict)
     at = models.DateTimeField()

@@ -106,14 +106,14 @@ def edit(http: HttpRequest, *, name: str) -> HttpResponse:
 def stop(http: HttpRequest, *, name: str) -> HttpResponse:
     target = targets.find_target(by=person(http), name=name, to_stop=True)
     targets.stop_target(by=person(http), target=target, via=VIA)
-    messages.success(http, f"{name} was switched off.")
+    messages.success(http, f"{name} is no longer told of your clusters.")
     return redirect("notifications")
 
 
 @require_POST
 @signed_in
 def delete(http: HttpRequest, *, name: str) -> HttpResponse:
-    target = targets.find_target(by=person(http), name=name, to_stop=True)
+    target = targets.find_target(by=person(http), name=name)
     targets.delete_target(by=person(http), target=target, via=VIA)
     messages.success(http, f"{name} was deleted.")
     return redirect("notifications")

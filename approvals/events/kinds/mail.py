@@ -29,6 +29,7 @@ MOST_ADDRESSES = 10
 SUBJECT_ROOM = 200
 NO_SERVER = "no mail server is set: an operator sets PRATIQUE_EMAIL_HOST"
 _SENT, _LATER = 250, range(400, 500)
+UNAVAILABLE, REFUSED = 503, 400
 
 
 class MailTarget(TargetKind):
@@ -79,10 +80,14 @@ class MailTarget(TargetKind):
             problem = _quoted(exc.smtp_error)
         except (smtplib.SMTPException, OSError) as exc:  # of TLS, names and connections
             status, code, problem, is_away = 0, Unreachable.code, str(exc) or type(exc).__name__, True
+        except ValueError as exc:  # a name of the server, or a password, that cannot be written
+            status, code, problem = 0, SourceUnavailable.code, str(exc)
         if code:
             problem = f"{values['EMAIL_HOST']}: {f'answered {status}: ' if status else ''}{visible(problem[:300])}"
         spent = round((time.monotonic() - began) * 1000)
-        return PostResult(max(status, 0), code, problem, is_away=is_away, milliseconds=spent)
+        # As HTTP says it, by which what waits is tried again: SMTP has 4xx for later and 5xx for never.
+        told = UNAVAILABLE if is_away and status > 0 else REFUSED if status >= _LATER.stop else max(status, 0)
+        return PostResult(told, code, problem, is_away=is_away, milliseconds=spent)
 
 
 def write_mail(

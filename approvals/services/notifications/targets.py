@@ -137,20 +137,24 @@ def save_target(
 
 def stop_target(*, by: Caller, target: NotificationTarget, via: str) -> None:
     """Switch it off, for which the right on one of its clusters is enough; once more changes nothing."""
-    _check_may_stop(by, target)
+    theirs = _clusters_to_stop(by, target)
     with transaction.atomic(durable=True):
         row = _locked(target)
         if row.is_active:
-            row.version += 1
-            row.save(update_fields=["version"])
-            notifications.stop_target(row, f"{by.name} switched it off")
-            facts = {"name": row.name, "active": False}
+            left = [name for name in row.granted if name not in theirs]
+            row.granted, row.version = left or row.granted, row.version + 1
+            row.save(update_fields=["granted", "version"])
+            if left:
+                notifications.forget_ungranted(row)
+            else:
+                notifications.stop_target(row, f"{by.name} switched it off")
+            facts = {"name": row.name, "active": row.is_active, "granted": row.granted}
             audit.record(verb="notification-target.changed", actor=Actor(by.name, via), facts=facts)
 
 
 def delete_target(*, by: Caller, target: NotificationTarget, via: str) -> None:
-    """Nothing more is sent to it, and what was sent is forgotten; the right on one of its clusters is enough."""
-    _check_may_stop(by, target)
+    """Nothing more is sent to it, and what was sent is forgotten."""
+    _check_may_change(by, target)
     with transaction.atomic(durable=True):
         _locked(target).delete()
         audit.record(verb="notification-target.deleted", actor=Actor(by.name, via), facts={"name": target.name})
@@ -229,10 +233,12 @@ def _check_may_change(by: Caller, target: NotificationTarget) -> None:
         check_author(by, cluster, [])
 
 
-def _check_may_stop(by: Caller, target: NotificationTarget) -> None:
-    """Raise NotFound unless they may stop it, and a Refused where Kubernetes says no of each of its clusters by now."""
-    find_target(by=by, name=target.name, to_stop=True)
-    refusals = list[Refused]()
+def _clusters_to_stop(by: Caller, target: NotificationTarget) -> set[str]:
+    """Those of its clusters of which they may have nothing more sent. Raises NotFound unless they may stop it, and a
+    Refused where Kubernetes lets them see all of none of its clusters by now."""
+    target = find_target(by=by, name=target.name, to_stop=True)
+    gone = {*target.granted}.difference(Cluster.objects.values_list("name", flat=True))
+    theirs, refusals = set[str](), list[Refused]()
     for cluster in seen_clusters(by=by):
         if cluster.name in target.granted:
             try:
@@ -240,9 +246,10 @@ def _check_may_stop(by: Caller, target: NotificationTarget) -> None:
             except Refused as refusal:
                 refusals.append(refusal)
             else:
-                return
-    if refusals:
-        raise refusals[0]
+                theirs.add(cluster.name)
+    if not theirs and gone != {*target.granted}:
+        raise refusals[0] if refusals else NotFound("no cluster of the target lets you see what it is told of")
+    return theirs | gone
 
 
 def _grant_clusters(by: Caller, clusters: Iterable[str]) -> list[str]:

@@ -71,9 +71,6 @@ def save_policy(
         raise InvalidInput(f"the kind is {kind!r}; expected one of {', '.join(Policy.Kind.values)}", field="kind")
     if mode not in Policy.Mode.values:
         raise InvalidInput(f"the mode is {mode!r}; expected one of {', '.join(Policy.Mode.values)}", field="mode")
-    if is_active and policy_rows.names_of_objects(cluster, [name]):
-        words = f"an ApprovalPolicy of cluster {cluster.name} is called {name}, or was: choose another name"
-        raise InvalidInput(words, field="name")
     try:
         check_form(expression)
         check_compiled(ask(POLICY, [expression])[0])
@@ -84,6 +81,9 @@ def save_policy(
         for each in [known.cluster] if known.cluster else Cluster.objects.order_by("name"):
             check_author(by, each, known.names)
     check_author(by, cluster, names)
+    if is_active and policy_rows.names_of_objects(cluster, [name]):
+        words = f"an ApprovalPolicy of cluster {cluster.name} is called {name}, or was: choose another name"
+        raise InvalidInput(words, field="name")
     return _save(
         by,
         via,

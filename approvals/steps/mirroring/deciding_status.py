@@ -44,7 +44,7 @@ class ShowDecidingObject(Recurring):
         now = database_now()
         known, problem = read_object(row)
         kind = BY_NAME[row.kind]
-        end = known.ends_at(row.changed_at) if known else kind.unreadable_ends_at(row.changed_at)
+        end = known.ends_at(row.changed_at) if known else kind.unreadable_ends_at(_said_at(row, now))
         if end and end <= now:
             _delete_ended(row)
             return False
@@ -68,6 +68,13 @@ class ShowDecidingObject(Recurring):
 
     def say(self, error: WorkerDied) -> None:
         logger.error("a status is not shown", extra={"object_id": self.key, "error": str(error)})
+
+
+def _said_at(row: DecidingObject, now: datetime) -> datetime:
+    """Since when its status says that it cannot be read; now where it does not say so yet."""
+    ready = next((it for it in row.status.get("conditions") or () if it["type"] == "Ready"), None)
+    is_said = ready is not None and ready["status"] == "False"
+    return datetime.fromisoformat(ready["lastTransitionTime"]) if ready and is_said else now
 
 
 def _delete_ended(row: DecidingObject) -> None:

@@ -265,8 +265,8 @@ def test_S54_a_mail_is_text_and_html_over_tls_and_no_name_adds_a_header(request_
 @pytest.mark.parametrize(
     ("reply", "words", "status"),
     [
-        ("550 5.1.1 no such user", "127.0.0.1: answered 550: 5.1.1 no such user", 550),
-        ("451 4.7.1 try later", "127.0.0.1: answered 451: 4.7.1 try later", 451),
+        ("550 5.1.1 no such user", "127.0.0.1: answered 550: 5.1.1 no such user", 400),
+        ("451 4.7.1 try later", "127.0.0.1: answered 451: 4.7.1 try later", 503),
         ("", "certificate verify failed", 0),
     ],
 )
@@ -280,4 +280,4 @@ def test_a_mail_that_is_refused_or_not_safe_is_said_to_be(
     row = send_mail(request_)
     assert (row.delivered_at, row.status, words in row.problem) == (None, status, True), row.problem
     row.target.refresh_from_db()
-    assert (row.target.failures, mails.mails) == (0 if status == 550 else 1, [])
+    assert (row.target.failures, mails.mails) == (0 if status == 400 else 1, [])

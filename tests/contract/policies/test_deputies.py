@@ -79,6 +79,7 @@ NO_BINDING: dict[str, tuple[dict[str, Any], str]] = {
     "to nobody": ({"subjects": []}, "has one subject"),
     "without an end": ({"kind": ""}, "has the Deputy of this uid as its only owner"),
     "of another Deputy": ({"uid": str(uuid.uuid4())}, "has the Deputy of this uid as its only owner"),
+    "of a version that is not served": ({"apiVersion": "core.rukpak.io/v9"}, "has the Deputy of this uid"),
     "of something else": ({"apiVersion": "v1", "kind": "ConfigMap"}, "has the Deputy of this uid"),
 }
 
