@@ -266,6 +266,7 @@ def test_the_history_says_who_did_what(real_site: DeployedSite, registry: Regist
         ("deployment.seen", "rita"),
         ("request.made", "rita"),
         ("request.prepared", "pratique"),
+        ("request.needs-approval", "pratique"),
         ("review.given", "alice"),
         ("request.approve", "pratique"),
         ("request.start", "pratique"),
