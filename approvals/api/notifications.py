@@ -65,7 +65,7 @@ class NotificationTargetViewSet(ClusterScoped):
     @extend_schema(request=None, responses={204: None})
     @action(detail=True, methods=["post"])
     def stop(self, request: Http, **_: Any) -> Response:
-        """Switch it off; the right of `create` on one of its clusters is enough, also if you may not read it."""
+        """Stop it for the clusters of which you may see all, even if you may not read it; without another it is off."""
         targets.stop_target(by=caller_of(request), target=self.get_object(), via=VIA)
         return Response(status=status.HTTP_204_NO_CONTENT)
 

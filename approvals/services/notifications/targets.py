@@ -136,7 +136,8 @@ def save_target(
 
 
 def stop_target(*, by: Caller, target: NotificationTarget, via: str) -> None:
-    """Switch it off, for which the right on one of its clusters is enough; once more changes nothing."""
+    """Have nothing more sent to it of the clusters of which they may see all; without another one it is switched off.
+    Once more changes nothing."""
     theirs = _clusters_to_stop(by, target)
     with transaction.atomic(durable=True):
         row = _locked(target)
