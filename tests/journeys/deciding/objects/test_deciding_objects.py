@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from approvals.deciding.approval_rules import ApprovalRule
@@ -83,8 +84,14 @@ def test_S52_a_deputy_that_cannot_be_read_says_that_kubernetes_gives_the_right_a
     assert (ready["status"], ready["reason"]) == ("False", "Unreadable")
     assert "Its binding gives the right in Kubernetes all the same" in ready["message"]
     row.refresh_from_db()
-    assert row.show_at == row.changed_at + UNREADABLE_STAYS
-    ended = {"changed_at": row.changed_at - UNREADABLE_STAYS, "show_at": row.changed_at}
-    DecidingObject.objects.filter(pk=row.pk).update(**ended)
+    # From when its status says so, whenever it was written.
+    assert row.show_at is not None
+    said_at = row.show_at - UNREADABLE_STAYS
+    assert timedelta(0) <= said_at - row.changed_at < timedelta(minutes=5)
+    DecidingObject.objects.filter(pk=row.pk).update(changed_at=said_at - UNREADABLE_STAYS, show_at=said_at)
+    do(ShowDecidingObject(row.pk))
+    assert site.api.get(ref) is not None
+    earlier = {**ready, "lastTransitionTime": (said_at - UNREADABLE_STAYS).isoformat()}
+    DecidingObject.objects.filter(pk=row.pk).update(status={**row.status, "conditions": [earlier]}, show_at=said_at)
     do(ShowDecidingObject(row.pk))
     assert site.api.get(ref) is None
