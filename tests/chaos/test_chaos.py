@@ -133,7 +133,7 @@ def say(capsys: pytest.CaptureFixture[str], runs: list[Run], points: dict[Scenar
         sys.stdout.write(f"\nchaos, seed {SEED}: writes: {where}; runs: {len(runs)}: {what}; {words}\n")
 
 
-@pytest.mark.timeout(scaled(60 + 30 * FEW_RUNS))
+@pytest.mark.timeout(scaled(120 + 60 * FEW_RUNS))
 @pytest.mark.services
 def test_a_few_harms_between_two_writes_leave_all_as_if_nothing_had_happened(
     bundles: str, postgres: Postgres, tmp_path: Path, capsys: pytest.CaptureFixture[str]
